@@ -19,14 +19,14 @@ Run = Callable[[], Coroutine[None, None, None]]
 class CustomWorkloads:
     """Starts a controller for each kind of `builders` when it is served.
 
-    A builder gets the informer of its kind; None is for a kind whose controller runs elsewhere. The informer is added
-    to `scalable`, by group and kind.
+    None is for a kind whose controller runs elsewhere. The informer of the kind is added to `scalable`, by group and
+    kind.
     """
 
     def __init__(
         self,
         informers: Informers,
-        builders: Mapping[Resource, Callable[[Informer], Run] | None],
+        builders: Mapping[Resource, Callable[[], Run] | None],
         scalable: MutableMapping[tuple[str, str], Informer],
     ) -> None:
         self._informers = informers
@@ -55,9 +55,9 @@ class CustomWorkloads:
                     if (build := self._builders[resource]) is not None:
                         group.create_task(self._run(informer, build))
 
-    async def _run(self, informer: Informer, build: Callable[[Informer], Run]) -> None:
+    async def _run(self, informer: Informer, build: Callable[[], Run]) -> None:
         await informer.wait_synced()
-        await build(informer)()
+        await build()()
 
 
 def _serves(definition: Object, resource: Resource) -> bool:

@@ -8,30 +8,21 @@ use it without a network. Everything except the binding of pods goes through the
 import asyncio
 import contextlib
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS, UNITED_DEPLOYMENTS
 from federation.apimachinery.clock import Clock, to_rfc3339
 from federation.apimachinery.errors import AlreadyExists
 from federation.apimachinery.resources import (
-    CONTROLLER_REVISIONS,
-    CRON_JOBS,
-    DAEMON_SETS,
     DEPLOYMENTS,
     DEVICE_CLASSES,
-    ENDPOINT_SLICES,
     HORIZONTAL_POD_AUTOSCALERS,
-    INGRESSES,
-    JOBS,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
-    POD_DISRUPTION_BUDGETS,
     PODS,
     REPLICA_SETS,
     RESOURCE_SLICES,
-    SERVICES,
     STATEFUL_SETS,
     STORAGE_CLASSES,
     Object,
@@ -56,6 +47,7 @@ from federation.simulator.controllers.endpointslices import EndpointSliceControl
 from federation.simulator.controllers.jobs import JobController
 from federation.simulator.controllers.kubelet import Kubelet
 from federation.simulator.controllers.loadbalancers import LoadBalancerController
+from federation.simulator.controllers.member import Member
 from federation.simulator.controllers.nodelifecycle import NodeLifecycleController
 from federation.simulator.controllers.podmetrics import DEFINITION, MetricsServer
 from federation.simulator.controllers.pods import NameSuffixes, PodControl
@@ -127,87 +119,56 @@ class Workloads:
 
     def _controllers(self) -> list[Run]:
         client, clock, options = self._client, self._clock, self._options
-        pods, nodes = self._informer(PODS), self._informer(NODES)
-        deployments, replica_sets = self._informer(DEPLOYMENTS), self._informer(REPLICA_SETS)
-        revisions, claims = self._informer(CONTROLLER_REVISIONS), self._informer(PERSISTENT_VOLUME_CLAIMS)
-        stateful_sets, jobs = self._informer(STATEFUL_SETS), self._informer(JOBS)
-        services = self._informer(SERVICES)
+        pods = self._informer(PODS)
         scalable = {
-            (informer.resource.group, informer.resource.kind): informer
-            for informer in (deployments, stateful_sets, replica_sets)
+            (resource.group, resource.kind): self._informer(resource)
+            for resource in (DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS)
         }
-        workers = options.workers
         suffixes = NameSuffixes(random.Random(options.name))  # noqa: S311  # names of simulated pods, not secrets
         index_pods(pods)
         control = PodControl(client, pods, self._recorder)
+        member = Member(client, self._informers, control, self._recorder, clock, options, suffixes)
         loaded = LoadedWorkloads(scalable, pods, clock)
         controllers = (
-            DeploymentController(client, deployments, replica_sets, clock, workers),
-            ReplicaSetController(client, control, replica_sets, pods, clock, workers, suffixes),
-            StatefulSetController(client, control, stateful_sets, pods, claims, revisions, clock, workers),
-            DaemonSetController(
-                client, control, self._informer(DAEMON_SETS), pods, nodes, revisions, clock, workers, suffixes
-            ),
-            JobController(client, control, jobs, pods, clock, workers, suffixes),
-            CronJobController(client, self._informer(CRON_JOBS), jobs, clock, workers),
+            DeploymentController(member),
+            ReplicaSetController(member),
+            StatefulSetController(member),
+            DaemonSetController(member),
+            JobController(member),
+            CronJobController(member),
             HorizontalAutoscalerController(
                 client,
                 self._informer(HORIZONTAL_POD_AUTOSCALERS),
                 loaded,
                 clock=clock,
                 manager=SCALER_MANAGER,
-                workers=workers,
+                workers=options.workers,
             ),
-            DisruptionBudgetController(client, self._informer(POD_DISRUPTION_BUDGETS), pods, scalable, clock),
-            EndpointSliceController(client, services, pods, nodes, self._informer(ENDPOINT_SLICES), clock),
-            LoadBalancerController(client, services, self._informer(INGRESSES), clock, options.name),
-            VolumeController(
-                client,
-                claims,
-                self._informer(PERSISTENT_VOLUMES),
-                self._informer(STORAGE_CLASSES),
-                pods,
-                clock,
-            ),
-            self._scheduler(pods, nodes, claims),
-            NodeLifecycleController(client, pods, nodes, clock, workers),
-            Kubelet(
-                client,
-                pods,
-                self._recorder,
-                clock,
-                start_s=options.pod_start_s,
-                stop_s=options.pod_stop_s,
-                workers=workers,
-            ),
+            DisruptionBudgetController(member, scalable),
+            EndpointSliceController(member),
+            LoadBalancerController(member),
+            VolumeController(member),
+            self._scheduler(),
+            NodeLifecycleController(member),
+            Kubelet(member),
         )
         # Controllers and kubelets of a cluster run beside its API server: they must not delay its answers.
         slice_ = TimeSlice(clock, _SLICE_S, _SLICE_KEYS_MAX)
         for entry in controllers:
             entry.controller.share_time(slice_)
-
-        def clone_sets(informer: Informer) -> Run:
-            return CloneSetController(
-                client, control, informer, pods, claims, revisions, clock, workers, suffixes
-            ).controller.run
-
-        def advanced_stateful_sets(informer: Informer) -> Run:
-            return StatefulSetController(
-                client, control, informer, pods, claims, revisions, clock, workers
-            ).controller.run
-
-        custom = CustomWorkloads(
-            self._informers,
-            {CLONE_SETS: clone_sets, ADVANCED_STATEFUL_SETS: advanced_stateful_sets, UNITED_DEPLOYMENTS: None},
-            scalable,
-        )
+        builders: dict[Resource, Callable[[], Run] | None] = {
+            CLONE_SETS: lambda: CloneSetController(member).controller.run,
+            ADVANCED_STATEFUL_SETS: lambda: StatefulSetController(member, ADVANCED_STATEFUL_SETS).controller.run,
+            UNITED_DEPLOYMENTS: None,
+        }
+        custom = CustomWorkloads(self._informers, builders, scalable)
         metrics = MetricsServer(client, loaded, clock)
         return [*(entry.controller.run for entry in controllers), custom.run, metrics.run]
 
-    def _scheduler(self, pods: Informer, nodes: Informer, claims: Informer) -> PodScheduler:
-        client, classes = self._client, self._informer(STORAGE_CLASSES)
-        devices = DeviceAllocator(client, self._informers)
-        return PodScheduler(client, pods, nodes, claims, classes, self._clock, self._bind, devices)
+    def _scheduler(self) -> PodScheduler:
+        devices = DeviceAllocator(self._client, self._informers)
+        pods, nodes, claims, classes = map(self._informer, (PODS, NODES, PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES))
+        return PodScheduler(self._client, pods, nodes, claims, classes, self._clock, self._bind, devices)
 
     def _informer(self, resource: Resource) -> Informer:
         return self._informers.for_resource(resource)

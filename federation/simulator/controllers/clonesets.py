@@ -9,20 +9,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from federation.api.resources import CLONE_SETS
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.ownerreferences import controller_reference, controller_uids
-from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, Object
-from federation.client.client import Client
-from federation.runtime.controller import Controller, Key, Result
-from federation.runtime.informer import Informer
+from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Object
+from federation.runtime.controller import Key, Result
 from federation.simulator.controllers import cloning
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.claiming import BY_OWNER, on_dependent_change
 from federation.simulator.controllers.cloning import Scope, Step
-from federation.simulator.controllers.pods import NameSuffixes, PodControl
+from federation.simulator.controllers.member import Member
 from federation.simulator.controllers.podupdates import update_pod
-from federation.simulator.controllers.revisions import HASH_LABEL, REVISION_LABEL, Revisions, template_of
+from federation.simulator.controllers.revisions import HASH_LABEL, REVISION_LABEL, Revisions, by_names, template_of
 
 _DONE = Result()
 _INSTANCE_LABEL = "apps.kruise.io/cloneset-instance-id"
@@ -32,29 +29,18 @@ _INSTANCE_LABEL = "apps.kruise.io/cloneset-instance-id"
 class CloneSetController:
     """Reconciles the CloneSets of one member."""
 
-    def __init__(
-        self,
-        client: Client,
-        control: PodControl,
-        clone_sets: Informer,
-        pods: Informer,
-        claims: Informer,
-        revisions: Informer,
-        clock: Clock,
-        workers: int,
-        suffixes: NameSuffixes,
-    ) -> None:
-        self._client = client
-        self._clone_sets = clone_sets
-        self._claims = claims
-        self._control = control
-        self._revisions = Revisions(client, revisions, CLONE_SETS, HASH_LABEL)
-        self._clock = clock
-        self._suffixes = suffixes
-        self.controller = Controller("sim-cloneset", self._reconcile, workers=workers, clock=clock)
-        claims.add_index(BY_OWNER, controller_uids)
+    def __init__(self, member: Member) -> None:
+        self._client = member.client
+        self._clone_sets = clone_sets = member.cache(CLONE_SETS)
+        self._claims = member.cache(PERSISTENT_VOLUME_CLAIMS)
+        self._control = member.pods
+        self._revisions = Revisions(member, CLONE_SETS, HASH_LABEL)
+        self._clock = member.clock
+        self._suffixes = member.suffixes
+        self.controller = member.controller("sim-cloneset", self._reconcile)
+        self._claims.add_index(BY_OWNER, controller_uids)
         clone_sets.add_handler(podsof.on_spec_change(self.controller))
-        pods.add_handler(on_dependent_change(self.controller, CLONE_SETS.kind, clone_sets))
+        member.cache(PODS).add_handler(on_dependent_change(self.controller, CLONE_SETS.kind, clone_sets))
 
     async def _reconcile(self, key: Key) -> Result:
         clone_set = self._clone_sets.get(key.namespace, key.name)
@@ -62,10 +48,7 @@ class CloneSetController:
             return _DONE
         await self._control.claim(clone_set, CLONE_SETS)
         revisions = await self._revisions.ensure_newest(clone_set)
-        by_name = {each["metadata"]["name"]: each for each in revisions}
-        update = revisions[-1]["metadata"]["name"]
-        current = (clone_set.get("status") or {}).get("currentRevision", "")
-        current = current if current in by_name else update
+        by_name, current, update = by_names(revisions, clone_set)
         scope, active = Scope.of(clone_set), self._active(clone_set)
         step = cloning.plan_step(scope, active, update, self._clock.now())
         if await self._create(clone_set, step, by_name[current], by_name[update]):
@@ -148,8 +131,5 @@ def _to_pod(clone_set: Object, revision: Object, instance: str) -> Object:
         each["metadata"]["name"]: _claim_name(clone_set, each, instance)
         for each in clone_set["spec"].get("volumeClaimTemplates") or ()
     }
-    others = [volume for volume in template["spec"].get("volumes") or () if volume["name"] not in claims]
-    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, claim in claims.items()]
-    if volumes or others:
-        pod["spec"]["volumes"] = [*volumes, *others]
+    podsof.mount_claims(pod, claims)
     return pod

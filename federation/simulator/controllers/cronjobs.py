@@ -11,18 +11,17 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from federation.apimachinery import cron
-from federation.apimachinery.clock import Clock, from_rfc3339, to_rfc3339
+from federation.apimachinery.clock import from_rfc3339, to_rfc3339
 from federation.apimachinery.conditions import is_true
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.ownerreferences import controller_reference, controller_uids
 from federation.apimachinery.resources import CRON_JOBS, JOBS, Object
-from federation.client.client import Client
-from federation.runtime.controller import Controller, Key, Result
-from federation.runtime.informer import Informer
+from federation.runtime.controller import Key, Result
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.claiming import BY_OWNER
 from federation.simulator.controllers.jobprogress import is_job_finished
+from federation.simulator.controllers.member import Member
 
 _DONE = Result()
 _TIME_ANNOTATION = "batch.kubernetes.io/cronjob-scheduled-timestamp"
@@ -55,15 +54,15 @@ class Schedule:
 class CronJobController:
     """Reconciles the CronJobs of one member."""
 
-    def __init__(self, client: Client, cron_jobs: Informer, jobs: Informer, clock: Clock, workers: int) -> None:
-        self._client = client
-        self._cron_jobs = cron_jobs
-        self._jobs = jobs
-        self._clock = clock
-        self.controller = Controller("sim-cronjob", self._reconcile, workers=workers, clock=clock)
-        jobs.add_index(BY_OWNER, controller_uids)
-        cron_jobs.add_handler(podsof.on_spec_change(self.controller))
-        jobs.add_handler(self._job_changed)
+    def __init__(self, member: Member) -> None:
+        self._client = member.client
+        self._cron_jobs = member.cache(CRON_JOBS)
+        self._jobs = member.cache(JOBS)
+        self._clock = member.clock
+        self.controller = member.controller("sim-cronjob", self._reconcile)
+        self._jobs.add_index(BY_OWNER, controller_uids)
+        self._cron_jobs.add_handler(podsof.on_spec_change(self.controller))
+        self._jobs.add_handler(self._job_changed)
 
     def _job_changed(self, old: Object | None, new: Object | None) -> None:
         if old and new and is_job_finished(old) == is_job_finished(new):

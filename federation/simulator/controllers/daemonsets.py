@@ -3,16 +3,13 @@
 `daemons` decides. Pods are bound to their node by node affinity, and the pod scheduler binds them, as in Kubernetes.
 """
 
-from federation.apimachinery.clock import Clock
-from federation.apimachinery.resources import DAEMON_SETS, Object
-from federation.client.client import Client
-from federation.runtime.controller import Controller, Key, Result
-from federation.runtime.informer import Informer
+from federation.apimachinery.resources import DAEMON_SETS, NODES, PODS, Object
+from federation.runtime.controller import Key, Result
 from federation.simulator.controllers import daemons
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.claiming import on_dependent_change
 from federation.simulator.controllers.daemons import DaemonPlan, Placement, UpdateLimits
-from federation.simulator.controllers.pods import NameSuffixes, PodControl
+from federation.simulator.controllers.member import Member
 from federation.simulator.controllers.revisions import REVISION_LABEL, Revisions
 
 _DONE = Result()
@@ -23,29 +20,18 @@ _GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
 class DaemonSetController:
     """Reconciles the DaemonSets of one member."""
 
-    def __init__(
-        self,
-        client: Client,
-        control: PodControl,
-        daemon_sets: Informer,
-        pods: Informer,
-        nodes: Informer,
-        revisions: Informer,
-        clock: Clock,
-        workers: int,
-        suffixes: NameSuffixes,
-    ) -> None:
-        self._client = client
-        self._daemon_sets = daemon_sets
-        self._nodes = nodes
-        self._control = control
-        self._revisions = Revisions(client, revisions, DAEMON_SETS, REVISION_LABEL)
-        self._clock = clock
-        self._suffixes = suffixes
-        self.controller = Controller("sim-daemonset", self._reconcile, workers=workers, clock=clock)
+    def __init__(self, member: Member) -> None:
+        self._client = member.client
+        self._daemon_sets = daemon_sets = member.cache(DAEMON_SETS)
+        self._nodes = member.cache(NODES)
+        self._control = member.pods
+        self._revisions = Revisions(member, DAEMON_SETS, REVISION_LABEL)
+        self._clock = member.clock
+        self._suffixes = member.suffixes
+        self.controller = member.controller("sim-daemonset", self._reconcile)
         daemon_sets.add_handler(podsof.on_spec_change(self.controller))
-        pods.add_handler(on_dependent_change(self.controller, "DaemonSet", daemon_sets))
-        nodes.add_handler(self._node_changed)
+        member.cache(PODS).add_handler(on_dependent_change(self.controller, "DaemonSet", daemon_sets))
+        self._nodes.add_handler(self._node_changed)
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
         if old and new and _placement_facts(old) == _placement_facts(new):

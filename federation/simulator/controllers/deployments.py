@@ -6,16 +6,15 @@ next. Read `replicasets.py` for the pods.
 
 from federation.api.names import DEPLOYMENT_REPLICA_FAILURE
 from federation.apimachinery import wellknown
-from federation.apimachinery.clock import Clock, to_rfc3339
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.conditions import find
 from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.ownerreferences import controller_reference
 from federation.apimachinery.resources import DEPLOYMENTS, REPLICA_SETS, Object
-from federation.client.client import Client
-from federation.runtime.controller import Controller, Key, Result
-from federation.runtime.informer import Informer
+from federation.runtime.controller import Key, Result
 from federation.simulator.controllers import rollout
 from federation.simulator.controllers.claiming import Dependents, on_dependent_change
+from federation.simulator.controllers.member import Member
 from federation.simulator.controllers.revisions import compute_template_hash
 from federation.simulator.controllers.rollout import ReplicaSetState
 
@@ -36,15 +35,13 @@ def _state(replica_set: Object) -> ReplicaSetState:
 class DeploymentController:
     """Reconciles the Deployments of one member."""
 
-    def __init__(
-        self, client: Client, deployments: Informer, replica_sets: Informer, clock: Clock, workers: int
-    ) -> None:
-        self._client = client
-        self._deployments = deployments
-        self._replica_sets = replica_sets
-        self._clock = clock
-        self.controller = Controller("sim-deployment", self._reconcile, workers=workers, clock=clock)
-        self._dependents = Dependents(client, replica_sets)
+    def __init__(self, member: Member) -> None:
+        self._client = member.client
+        self._deployments = deployments = member.cache(DEPLOYMENTS)
+        self._replica_sets = replica_sets = member.cache(REPLICA_SETS)
+        self._clock = member.clock
+        self.controller = member.controller("sim-deployment", self._reconcile)
+        self._dependents = Dependents(member.client, replica_sets)
         deployments.add_handler(self._deployment_changed)
         replica_sets.add_handler(on_dependent_change(self.controller, "Deployment", deployments))
 

@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from federation.apimachinery.clock import Clock, from_rfc3339
+from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.conditions import set_condition
 from federation.apimachinery.ownerreferences import controller_of
-from federation.apimachinery.resources import POD_DISRUPTION_BUDGETS, Object
+from federation.apimachinery.resources import POD_DISRUPTION_BUDGETS, PODS, Object
 from federation.apimachinery.selectors import compile_label_selector
-from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, Result, key_of
 from federation.runtime.informer import Informer
 from federation.simulator.controllers import pods as podsof
+from federation.simulator.controllers.member import Member
 from federation.simulator.controllers.rollout import resolve_percentage
 from federation.simulator.controllers.selections import Selections
 
@@ -28,22 +28,16 @@ _DISRUPTION_S = 120.0
 class DisruptionBudgetController:
     """Reconciles the PodDisruptionBudgets of one member. `scalable` are informers of owners by group and kind."""
 
-    def __init__(
-        self,
-        client: Client,
-        budgets: Informer,
-        pods: Informer,
-        scalable: Mapping[tuple[str, str], Informer],
-        clock: Clock,
-    ) -> None:
-        self._client = client
-        self._budgets = budgets
+    def __init__(self, member: Member, scalable: Mapping[tuple[str, str], Informer]) -> None:
+        self._client = member.client
+        self._budgets = budgets = member.cache(POD_DISRUPTION_BUDGETS)
         self._scalable = scalable
-        self._clock = clock
+        self._clock = member.clock
+        pods = member.cache(PODS)
         self._selections = Selections(
             budgets, pods, _required_labels, lambda budget: compile_label_selector(budget["spec"].get("selector"))
         )
-        self.controller = Controller("sim-disruption", self._reconcile, workers=2, clock=clock)
+        self.controller = Controller("sim-disruption", self._reconcile, workers=2, clock=member.clock)
         budgets.add_handler(self._budget_changed)
         pods.add_handler(self._pod_changed)
         for informer in scalable.values():

@@ -7,16 +7,14 @@ a slice with room, and a Service with a selector has at least one slice. Legacy 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.ownerreferences import controller_reference, controller_uids
-from federation.apimachinery.resources import ENDPOINT_SLICES, SERVICES, Object
+from federation.apimachinery.resources import ENDPOINT_SLICES, NODES, PODS, SERVICES, Object
 from federation.apimachinery.selectors import Selector, compile_label_map
-from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, Result, key_of
-from federation.runtime.informer import Informer
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.claiming import BY_OWNER
+from federation.simulator.controllers.member import Member
 from federation.simulator.controllers.selections import Selections
 
 _DONE = Result()
@@ -33,15 +31,14 @@ Ports = list[dict[str, Any]]
 class EndpointSliceController:
     """Reconciles the EndpointSlices of one member; its keys are Services."""
 
-    def __init__(
-        self, client: Client, services: Informer, pods: Informer, nodes: Informer, slices: Informer, clock: Clock
-    ) -> None:
-        self._client = client
-        self._services = services
-        self._nodes = nodes
-        self._slices = slices
+    def __init__(self, member: Member) -> None:
+        self._client = member.client
+        self._services = services = member.cache(SERVICES)
+        self._nodes = member.cache(NODES)
+        self._slices = slices = member.cache(ENDPOINT_SLICES)
+        pods = member.cache(PODS)
         self._selections = Selections(services, pods, _required_labels, _selector_of)
-        self.controller = Controller("sim-endpointslice", self._reconcile, workers=2, clock=clock)
+        self.controller = Controller("sim-endpointslice", self._reconcile, workers=2, clock=member.clock)
         slices.add_index(BY_OWNER, controller_uids)
         services.add_handler(self._service_changed)
         pods.add_handler(self._pod_changed)

@@ -9,17 +9,15 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from federation.apimachinery.clock import Clock, from_rfc3339, to_rfc3339
+from federation.apimachinery.clock import from_rfc3339, to_rfc3339
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import JOBS, PODS, Object
-from federation.client.client import Client
-from federation.runtime.controller import Controller, Key, Result
-from federation.runtime.informer import Informer
+from federation.runtime.controller import Key, Result
 from federation.simulator.controllers import jobprogress
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.indexes import INDEX
 from federation.simulator.controllers.jobprogress import FINALIZER, Backoff, JobOutcome, Tally
-from federation.simulator.controllers.pods import NameSuffixes, PodControl
+from federation.simulator.controllers.member import Member
 
 _DONE = Result()
 _BY_JOB = "tracked-by-job"
@@ -28,27 +26,18 @@ _BY_JOB = "tracked-by-job"
 class JobController:
     """Reconciles the Jobs of one member."""
 
-    def __init__(
-        self,
-        client: Client,
-        control: PodControl,
-        jobs: Informer,
-        pods: Informer,
-        clock: Clock,
-        workers: int,
-        suffixes: NameSuffixes,
-    ) -> None:
-        self._client = client
-        self._jobs = jobs
-        self._pods = pods
-        self._control = control
-        self._clock = clock
-        self._suffixes = suffixes
+    def __init__(self, member: Member) -> None:
+        self._client = member.client
+        self._jobs = member.cache(JOBS)
+        self._pods = member.cache(PODS)
+        self._control = member.pods
+        self._clock = member.clock
+        self._suffixes = member.suffixes
         self._backoffs: dict[Key, Backoff] = {}
-        self.controller = Controller("sim-job", self._reconcile, workers=workers, clock=clock)
-        pods.add_index(_BY_JOB, _tracking_job)
-        jobs.add_handler(podsof.on_spec_change(self.controller))
-        pods.add_handler(podsof.on_owned_change(self.controller, "Job"))
+        self.controller = member.controller("sim-job", self._reconcile)
+        self._pods.add_index(_BY_JOB, _tracking_job)
+        self._jobs.add_handler(podsof.on_spec_change(self.controller))
+        self._pods.add_handler(podsof.on_owned_change(self.controller, "Job"))
 
     async def _reconcile(self, key: Key) -> Result:
         job = self._jobs.get(key.namespace, key.name)

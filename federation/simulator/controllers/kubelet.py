@@ -6,17 +6,16 @@ deletion. It does not start without its ConfigMaps, Secrets and images (`podneed
 of the member they are computed again from the pods' status.
 """
 
-from federation.apimachinery.clock import Clock, from_rfc3339, to_rfc3339
+from federation.apimachinery.clock import from_rfc3339, to_rfc3339
 from federation.apimachinery.errors import ConfigurationError, NotFound
 from federation.apimachinery.resources import PODS, Object
-from federation.client.client import Client
-from federation.runtime.controller import Controller, Key, Result, key_of
-from federation.runtime.events import WARNING, Recorder
-from federation.runtime.informer import Informer
+from federation.runtime.controller import Key, Result, key_of
+from federation.runtime.events import WARNING
 from federation.simulator.controllers import podneeds, podstatus
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.claiming import BY_OWNER
 from federation.simulator.controllers.inplace import is_updating
+from federation.simulator.controllers.member import Member
 from federation.simulator.controllers.podneeds import Problem
 from federation.simulator.controllers.podstatus import Behaviour
 
@@ -28,29 +27,19 @@ _RETRY_S, _RETRY_S_MAX, _RETRY_FACTOR = 1.0, 10.0, 1.5
 class Kubelet:
     """Starts and stops the pods of every node of one member; its keys are pods."""
 
-    def __init__(
-        self,
-        client: Client,
-        pods: Informer,
-        recorder: Recorder,
-        clock: Clock,
-        *,
-        start_s: float,
-        stop_s: float,
-        workers: int,
-    ) -> None:
-        self._client = client
-        self._pods = pods
-        self._recorder = recorder
-        self._clock = clock
-        self._start_s = start_s
-        self._stop_s = stop_s
+    def __init__(self, member: Member) -> None:
+        self._client = member.client
+        self._pods = pods = member.cache(PODS)
+        self._recorder = member.recorder
+        self._clock = member.clock
+        self._start_s = member.options.pod_start_s
+        self._stop_s = member.options.pod_stop_s
         self._addresses = 0
         self._tries: dict[Key, int] = {}
         """How often the start of a pod has failed."""
         self._exits_at_s: dict[Key, float] = {}
         """When running containers exit, or waiting ones restart, on the monotonic clock."""
-        self.controller = Controller("sim-kubelet", self._reconcile, workers=workers, clock=clock)
+        self.controller = member.controller("sim-kubelet", self._reconcile)
         pods.add_handler(self._pod_changed)
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:

@@ -9,12 +9,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import INGRESSES, SERVICES, Object, Resource
-from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, Result, key_of
-from federation.runtime.informer import Informer
 from federation.simulator.controllers import pods as podsof
+from federation.simulator.controllers.member import Member
 
 _DONE = Result()
 _BLOCK = 8192
@@ -24,12 +22,14 @@ _FIRST = 100 << 24 | 64 << 16
 class LoadBalancerController:
     """Reconciles the addresses of Services and Ingresses of one member."""
 
-    def __init__(self, client: Client, services: Informer, ingresses: Informer, clock: Clock, member: str) -> None:
-        self._client = client
-        self._informers = {SERVICES: services, INGRESSES: ingresses}
-        self._pool = AddressPool(_FIRST + zlib.crc32(member.encode()) % 512 * _BLOCK, _BLOCK)
+    def __init__(self, member: Member) -> None:
+        self._client = member.client
+        self._informers = {kind: member.cache(kind) for kind in (SERVICES, INGRESSES)}
+        self._pool = AddressPool(_FIRST + zlib.crc32(member.options.name.encode()) % 512 * _BLOCK, _BLOCK)
         # One worker: addresses are given one after the other, so that runs repeat.
-        self.controller = Controller[tuple[Resource, Key]]("sim-loadbalancer", self._reconcile, workers=1, clock=clock)
+        self.controller = Controller[tuple[Resource, Key]](
+            "sim-loadbalancer", self._reconcile, workers=1, clock=member.clock
+        )
         for resource, informer in self._informers.items():
             informer.add_handler(partial(self._changed, resource))
 

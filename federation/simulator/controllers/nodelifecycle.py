@@ -8,12 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from federation.api.selectors import tolerates
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import NotFound
-from federation.apimachinery.resources import PODS, Object
-from federation.client.client import Client
-from federation.runtime.controller import Controller, Key, Result
-from federation.runtime.informer import Informer
+from federation.apimachinery.resources import NODES, PODS, Object
+from federation.runtime.controller import Key, Result
+from federation.simulator.controllers.member import Member
 
 _BY_NODE = "node"
 _DONE = Result()
@@ -22,13 +20,13 @@ _DONE = Result()
 class NodeLifecycleController:
     """Evicts pods of one member; its keys are pods."""
 
-    def __init__(self, client: Client, pods: Informer, nodes: Informer, clock: Clock, workers: int) -> None:
-        self._client = client
-        self._pods = pods
-        self._nodes = nodes
-        self._clock = clock
+    def __init__(self, member: Member) -> None:
+        self._client = member.client
+        self._pods = pods = member.cache(PODS)
+        self._nodes = nodes = member.cache(NODES)
+        self._clock = member.clock
         self._evicted_at_s: dict[Key, float] = {}
-        self.controller = Controller("sim-node-lifecycle", self._reconcile, workers=workers, clock=clock)
+        self.controller = member.controller("sim-node-lifecycle", self._reconcile)
         pods.add_index(_BY_NODE, lambda pod: [node] if (node := pod["spec"].get("nodeName")) else [])
         nodes.add_handler(self._node_changed)
         pods.add_handler(self._pod_changed)

@@ -95,6 +95,14 @@ def to_pod(owner: Mapping[str, Any], resource: Resource, template: Mapping[str, 
     }
 
 
+def mount_claims(pod: Object, claims: Mapping[str, str]) -> None:
+    """Give a new pod the claims of its own, by the names of their volumes, which replace those of its template."""
+    others = [volume for volume in pod["spec"].get("volumes") or () if volume["name"] not in claims]
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, claim in claims.items()]
+    if volumes or others:
+        pod["spec"]["volumes"] = [*volumes, *others]
+
+
 class NameSuffixes:
     """Random suffixes of names, repeatable from a seed."""
 

@@ -11,16 +11,14 @@ from typing import Any
 
 from federation.api.names import DEPLOYMENT_REPLICA_FAILURE as REPLICA_FAILURE
 from federation.api.names import POD_DELETION_COST
-from federation.apimachinery.clock import Clock, to_rfc3339
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.conditions import find
 from federation.apimachinery.errors import ApiError
-from federation.apimachinery.resources import REPLICA_SETS, Object
-from federation.client.client import Client
-from federation.runtime.controller import Controller, Key, Result
-from federation.runtime.informer import Informer
+from federation.apimachinery.resources import PODS, REPLICA_SETS, Object
+from federation.runtime.controller import Key, Result
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.claiming import on_dependent_change
-from federation.simulator.controllers.pods import NameSuffixes, PodControl
+from federation.simulator.controllers.member import Member
 
 _DONE = Result()
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
@@ -29,22 +27,13 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 class ReplicaSetController:
     """Reconciles the ReplicaSets of one member."""
 
-    def __init__(
-        self,
-        client: Client,
-        control: PodControl,
-        replica_sets: Informer,
-        pods: Informer,
-        clock: Clock,
-        workers: int,
-        suffixes: NameSuffixes,
-    ) -> None:
-        self._client = client
-        self._replica_sets = replica_sets
-        self._control = control
-        self._clock = clock
-        self._suffixes = suffixes
-        self.controller = Controller("sim-replicaset", self._reconcile, workers=workers, clock=clock)
+    def __init__(self, member: Member) -> None:
+        self._client = member.client
+        self._replica_sets = replica_sets = member.cache(REPLICA_SETS)
+        self._control = member.pods
+        self._clock = member.clock
+        self._suffixes = member.suffixes
+        self.controller = member.controller("sim-replicaset", self._reconcile)
         replica_sets.add_handler(podsof.on_spec_change(self.controller))
         handle = on_dependent_change(self.controller, "ReplicaSet", replica_sets)
 
@@ -52,7 +41,7 @@ class ReplicaSetController:
             if old is None or new is None or _facts(old) != _facts(new):
                 handle(old, new)
 
-        pods.add_handler(pod_changed)
+        member.cache(PODS).add_handler(pod_changed)
 
     async def _reconcile(self, key: Key) -> Result:
         replica_set = self._replica_sets.get(key.namespace, key.name)

@@ -5,7 +5,7 @@ replace`), so that `kubectl rollout history` and `kubectl rollout undo` work. Th
 """
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -13,9 +13,9 @@ import orjson
 from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.ownerreferences import controller_reference, controller_uids
 from federation.apimachinery.resources import CONTROLLER_REVISIONS, Object, Resource
-from federation.client.client import Client, PatchType
-from federation.runtime.informer import Informer
+from federation.client.client import PatchType
 from federation.simulator.controllers.claiming import Dependents
+from federation.simulator.controllers.member import Member
 from federation.simulator.controllers.pods import NAME_ALPHABET
 
 HASH_LABEL = "controller.kubernetes.io/hash"
@@ -36,15 +36,23 @@ def template_of(revision: Mapping[str, Any]) -> Object:
     return template
 
 
+def by_names(revisions: Sequence[Object], owner: Mapping[str, Any]) -> tuple[dict[str, Object], str, str]:
+    """Return the revisions by name, and the names of the current one, as the status has it, and of the newest."""
+    by_name = {each["metadata"]["name"]: each for each in revisions}
+    newest = revisions[-1]["metadata"]["name"]
+    current = (owner.get("status") or {}).get("currentRevision", "")
+    return by_name, current if current in by_name else newest, newest
+
+
 class Revisions:
     """The ControllerRevisions of the workloads of one kind. `hash_label` is the label that holds the hash."""
 
-    def __init__(self, client: Client, revisions: Informer, resource: Resource, hash_label: str) -> None:
-        self._client = client
-        self._revisions = revisions
+    def __init__(self, member: Member, resource: Resource, hash_label: str) -> None:
+        self._client = member.client
+        self._revisions = member.cache(CONTROLLER_REVISIONS)
         self._resource = resource
         self._hash_label = hash_label
-        self._dependents = Dependents(client, revisions)
+        self._dependents = Dependents(member.client, self._revisions)
 
     def hash_of(self, revision: Mapping[str, Any]) -> str:
         """Return the hash in the revision's labels."""

@@ -9,20 +9,17 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.ownerreferences import controller_reference
 from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Object, Resource
-from federation.client.client import Client
-from federation.runtime.controller import Controller, Key, Result
-from federation.runtime.informer import Informer
+from federation.runtime.controller import Key, Result
 from federation.simulator.controllers import ordinals
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.claiming import on_dependent_change
+from federation.simulator.controllers.member import Member
 from federation.simulator.controllers.ordinals import Scope
-from federation.simulator.controllers.pods import PodControl
 from federation.simulator.controllers.podupdates import update_pod
-from federation.simulator.controllers.revisions import HASH_LABEL, REVISION_LABEL, Revisions, template_of
+from federation.simulator.controllers.revisions import HASH_LABEL, REVISION_LABEL, Revisions, by_names, template_of
 
 _DONE = Result()
 _NAME_TAKEN_S = 1.0
@@ -32,30 +29,20 @@ _POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 
 class StatefulSetController:
-    """Reconciles the StatefulSets of one member that `stateful_sets` lists: of apps/v1 or of apps.kruise.io."""
+    """Reconciles the StatefulSets of one member: of apps/v1, or `resource` of apps.kruise.io."""
 
-    def __init__(
-        self,
-        client: Client,
-        control: PodControl,
-        stateful_sets: Informer,
-        pods: Informer,
-        claims: Informer,
-        revisions: Informer,
-        clock: Clock,
-        workers: int,
-    ) -> None:
-        self._client = client
-        self._stateful_sets = stateful_sets
-        self._claims = claims
-        self._control = control
-        self._resource = stateful_sets.resource
-        self._revisions = Revisions(client, revisions, self._resource, HASH_LABEL)
-        self._clock = clock
-        name = "sim-statefulset" if self._resource == STATEFUL_SETS else "sim-advanced-statefulset"
-        self.controller = Controller(name, self._reconcile, workers=workers, clock=clock)
+    def __init__(self, member: Member, resource: Resource = STATEFUL_SETS) -> None:
+        self._client = member.client
+        self._stateful_sets = stateful_sets = member.cache(resource)
+        self._claims = member.cache(PERSISTENT_VOLUME_CLAIMS)
+        self._control = member.pods
+        self._resource = resource
+        self._revisions = Revisions(member, resource, HASH_LABEL)
+        self._clock = member.clock
+        name = "sim-statefulset" if resource == STATEFUL_SETS else "sim-advanced-statefulset"
+        self.controller = member.controller(name, self._reconcile)
         stateful_sets.add_handler(podsof.on_spec_change(self.controller))
-        pods.add_handler(on_dependent_change(self.controller, "StatefulSet", stateful_sets))
+        member.cache(PODS).add_handler(on_dependent_change(self.controller, "StatefulSet", stateful_sets))
 
     async def _reconcile(self, key: Key) -> Result:
         stateful_set = self._stateful_sets.get(key.namespace, key.name)
@@ -63,10 +50,7 @@ class StatefulSetController:
             return _DONE
         await self._control.claim(stateful_set, self._resource, may_take=partial(_is_member, key.name))
         revisions = await self._revisions.ensure_newest(stateful_set)
-        by_name = {each["metadata"]["name"]: each for each in revisions}
-        update = revisions[-1]["metadata"]["name"]
-        current = (stateful_set.get("status") or {}).get("currentRevision", "")
-        current = current if current in by_name else update
+        by_name, current, update = by_names(revisions, stateful_set)
         scope, owned = Scope.of(stateful_set), self._control.owned(stateful_set)
         step = ordinals.plan_step(scope, owned, update, self._clock.now())
         new_pods = []
@@ -174,8 +158,5 @@ def _to_stateful_pod(
         each["metadata"]["name"]: _claim_name(each, set_name, ordinal)
         for each in spec.get("volumeClaimTemplates") or ()
     }
-    others = [volume for volume in template["spec"].get("volumes") or () if volume["name"] not in claims]
-    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, claim in claims.items()]
-    if volumes or others:
-        pod["spec"]["volumes"] = [*volumes, *others]
+    podsof.mount_claims(pod, claims)
     return pod

@@ -9,14 +9,18 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.quantity import to_int_ceil
-from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Object
-from federation.client.client import Client
+from federation.apimachinery.resources import (
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    STORAGE_CLASSES,
+    Object,
+)
 from federation.runtime.controller import Controller, Key, Result, key_of
-from federation.runtime.informer import Informer
 from federation.simulator.controllers import pods as podsof
+from federation.simulator.controllers.member import Member
 
 _DONE = Result()
 _BY_CLAIM = "claim"
@@ -28,15 +32,13 @@ _BOUND = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-c
 class VolumeController:
     """Reconciles the claims of one member, and volumes ("" as namespace in the key)."""
 
-    def __init__(
-        self, client: Client, claims: Informer, volumes: Informer, classes: Informer, pods: Informer, clock: Clock
-    ) -> None:
-        self._client = client
-        self._claims = claims
-        self._volumes = volumes
-        self._classes = classes
-        self._pods = pods
-        self.controller = Controller("sim-volume", self._reconcile, workers=1, clock=clock)
+    def __init__(self, member: Member) -> None:
+        self._client = member.client
+        self._claims = claims = member.cache(PERSISTENT_VOLUME_CLAIMS)
+        self._volumes = volumes = member.cache(PERSISTENT_VOLUMES)
+        self._classes = member.cache(STORAGE_CLASSES)
+        self._pods = pods = member.cache(PODS)
+        self.controller = Controller("sim-volume", self._reconcile, workers=1, clock=member.clock)
         pods.add_index(_BY_CLAIM, _claims_of)
         claims.add_handler(self._claim_changed)
         volumes.add_handler(self._volume_changed)
