@@ -3,7 +3,7 @@
 The texts follow k8s.io/apimachinery's field errors, Go's value formatting included, because tools match on them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from typing import Any
 
 import orjson
@@ -80,6 +80,13 @@ def not_found(field: str, value: Any) -> dict[str, str]:
 def too_long(field: str, length_max: int) -> dict[str, str]:
     """Return the cause for a value with too many bytes."""
     return cause("FieldValueTooLong", f"Too long: may not be more than {length_max} bytes", field)
+
+
+def too_many(field: str, items: Sized, most: int) -> Causes:
+    """Check that a list, map or set has at most so many items."""
+    if len(items) <= most:
+        return []
+    return [cause("FieldValueTooMany", f"Too many: {len(items)}: must have at most {most} items", field)]
 
 
 def non_negative(field: str, value: Any) -> Causes:

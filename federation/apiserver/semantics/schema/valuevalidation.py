@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from federation.apimachinery.errors import cause
-from federation.apimachinery.fielderrors import Causes
+from federation.apimachinery.fielderrors import Causes, too_many
 from federation.apimachinery.quantity import INT64_MAX, INT64_MIN
 from federation.apiserver.semantics.schema.formats import has_format, is_micro_time, is_quantity, is_time
 from federation.apiserver.semantics.schema.listkeys import duplicates
@@ -151,8 +151,8 @@ def constraints(schema: Schema, value: Any, path: str) -> Causes:
         count = len(value)
         if schema.min_properties is not None and count < schema.min_properties:
             causes.append(_invalid(path, value, f"should have at least {schema.min_properties} properties"))
-        if schema.max_properties is not None and count > schema.max_properties:
-            causes.append(_too_many(path, count, schema.max_properties))
+        if schema.max_properties is not None:
+            causes += too_many(path, value, schema.max_properties)
     return causes
 
 
@@ -162,10 +162,6 @@ def _is_listed(value: Any, choices: tuple[Any, ...]) -> bool:
 
 def _invalid(path: str, value: Any, text: str) -> dict[str, str]:
     return cause(_INVALID, f"Invalid value: {to_json(value)}: {path} in body {text}", path)
-
-
-def _too_many(path: str, count: int, limit: int) -> dict[str, str]:
-    return cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} items", path)
 
 
 def _check_string(schema: Schema, value: str, path: str, causes: Causes) -> None:
@@ -208,8 +204,8 @@ def _check_list(schema: Schema, value: list[Any], path: str, causes: Causes) -> 
     count = len(value)
     if schema.min_items is not None and count < schema.min_items:
         causes.append(_invalid(path, value, f"should have at least {schema.min_items} items"))
-    if schema.max_items is not None and count > schema.max_items:
-        causes.append(_too_many(path, count, schema.max_items))
+    if schema.max_items is not None:
+        causes += too_many(path, value, schema.max_items)
     if schema.unique_items and len({to_json(item) for item in value}) < count:
         causes.append(_invalid(path, value, "shouldn't contain duplicates"))
     if schema.kind == LIST and not schema.native and schema.list_type in ("set", "map"):

@@ -11,7 +11,6 @@ from uuid import UUID
 import orjson
 
 from federation.apimachinery import nameformats
-from federation.apimachinery.errors import cause
 from federation.apimachinery.fielderrors import (
     Causes,
     duplicate,
@@ -22,6 +21,7 @@ from federation.apimachinery.fielderrors import (
     one_of,
     required,
     too_long,
+    too_many,
 )
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.validation.addressvalidation import interface_problems
@@ -130,14 +130,9 @@ def validate_list(
 ) -> Causes:
     """Validate each item of a list that is not too long."""
     listed = items or ()
-    if len(listed) > items_max:
-        return [too_many(field, len(listed), items_max)]
-    return [problem for index, item in enumerate(listed) for problem in validate(item, f"{field}[{index}]")]
-
-
-def too_many(field: str, count: int, items_max: int) -> dict[str, str]:
-    """Return the cause for a list or map with too many items."""
-    return cause("FieldValueTooMany", f"Too many: {count}: must have at most {items_max} items", field)
+    return too_many(field, listed, items_max) or [
+        problem for index, item in enumerate(listed) for problem in validate(item, f"{field}[{index}]")
+    ]
 
 
 def validate_label(name: str, field: str) -> Causes:
@@ -379,8 +374,7 @@ def _validate_device_status(device: Fields, field: str, allocated: set[Device]) 
     if identity(device) not in allocated:
         shown = "/".join(filter(None, identity(device)))
         causes.append(invalid(field, shown, "must be an allocated device in the claim"))
-    if len(conditions := device.get("conditions") or ()) > _CONDITIONS_MAX:
-        causes.append(too_many(f"{field}.conditions", len(conditions), _CONDITIONS_MAX))
+    causes += too_many(f"{field}.conditions", device.get("conditions") or (), _CONDITIONS_MAX)
     if device.get("data") is not None:
         causes += _validate_json(device["data"], f"{field}.data")
     network, at = device.get("networkData") or {}, f"{field}.networkData"

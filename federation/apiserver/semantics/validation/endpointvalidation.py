@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from federation.apimachinery import nameformats
-from federation.apimachinery.errors import cause
 from federation.apimachinery.fielderrors import (
     Causes,
     duplicate,
@@ -15,6 +14,7 @@ from federation.apimachinery.fielderrors import (
     one_of,
     problems_of,
     required,
+    too_many,
 )
 from federation.apiserver.semantics.validation.addressvalidation import ip_problems, validate_address, validate_network
 from federation.apiserver.semantics.validation.containervalidation import validate_unique
@@ -94,18 +94,12 @@ def _validate_protocols(port: Fields, field: str) -> Causes:
 def validate_slice_content(obj: Fields) -> Causes:
     """Validate the ports and endpoints of an EndpointSlice."""
     ports, endpoints = obj.get("ports") or (), obj.get("endpoints") or ()
-    causes = _too_many(ports, _PORTS_MAX, "ports") or _validate_slice_ports(ports)
-    if found := _too_many(endpoints, _ENDPOINTS_MAX, "endpoints"):
+    causes = too_many("ports", ports, _PORTS_MAX) or _validate_slice_ports(ports)
+    if found := too_many("endpoints", endpoints, _ENDPOINTS_MAX):
         return causes + found
     for index, endpoint in enumerate(endpoints):
         causes += _validate_slice_endpoint(endpoint, f"endpoints[{index}]", obj.get("addressType") or "")
     return causes
-
-
-def _too_many(listed: Sequence[Any], most: int, field: str) -> Causes:
-    if len(listed) <= most:
-        return []
-    return [cause("FieldValueTooMany", f"Too many: {len(listed)}: must have at most {most} items", field)]
 
 
 def _validate_slice_ports(ports: Sequence[Fields]) -> Causes:
@@ -123,7 +117,7 @@ def _validate_slice_ports(ports: Sequence[Fields]) -> Causes:
 
 def _validate_slice_endpoint(endpoint: Fields, field: str, kind: str) -> Causes:
     addresses = endpoint.get("addresses") or ()
-    causes = _too_many(addresses, _ADDRESSES_MAX, f"{field}.addresses")
+    causes = too_many(f"{field}.addresses", addresses, _ADDRESSES_MAX)
     if not addresses:
         causes.append(required(f"{field}.addresses", "must contain at least 1 address"))
     for index, address in enumerate(addresses):

@@ -14,6 +14,7 @@ from federation.apimachinery.fielderrors import (
     one_of,
     problems_of,
     required,
+    too_many,
 )
 
 Fields = Mapping[str, Any]
@@ -52,7 +53,7 @@ def _validate_failure_policy(spec: Fields, policy: Fields, field: str) -> Causes
     pod = (spec.get("template") or {}).get("spec") or {}
     names = {container.get("name") for part in ("containers", "initContainers") for container in pod.get(part) or ()}
     rules = policy.get("rules") or ()
-    causes = _too_many(rules, _RULES_MAX, field)
+    causes = too_many(field, rules, _RULES_MAX)
     for index, rule in enumerate(rules):
         at, action = f"{field}[{index}]", rule.get("action") or ""
         if not action:
@@ -79,12 +80,6 @@ def _valid(values: Sequence[str]) -> str:
     return f"valid values: [{listed}]"
 
 
-def _too_many(listed: Sequence[Any], most: int, field: str) -> Causes:
-    if len(listed) <= most:
-        return []
-    return [cause("FieldValueTooMany", f"Too many: {len(listed)}: must have at most {most} items", field)]
-
-
 def _validate_exit_codes(codes: Fields, field: str, names: set[Any]) -> Causes:
     operator, values = codes.get("operator") or "", codes.get("values") or []
     causes = one_of(f"{field}.operator", operator, _OPERATORS) if operator else []
@@ -96,7 +91,7 @@ def _validate_exit_codes(codes: Fields, field: str, names: set[Any]) -> Causes:
         causes.append(invalid(f"{field}.containerName", name, text))
     if not values:
         causes.append(invalid(f"{field}.values", values, "at least one value is required"))
-    causes += _too_many(values, _VALUES_MAX, f"{field}.values")
+    causes += too_many(f"{field}.values", values, _VALUES_MAX)
     for index, value in enumerate(values):
         if operator == "In" and value == 0:
             causes.append(invalid(f"{field}.values[{index}]", value, "must not be 0 for the In operator"))
@@ -108,7 +103,7 @@ def _validate_exit_codes(codes: Fields, field: str, names: set[Any]) -> Causes:
 
 
 def _validate_conditions(patterns: Sequence[Fields], field: str) -> Causes:
-    causes = _too_many(patterns, _PATTERNS_MAX, field)
+    causes = too_many(field, patterns, _PATTERNS_MAX)
     for index, pattern in enumerate(patterns):
         type_, status = pattern.get("type") or "", pattern.get("status") or ""
         causes += problems_of(f"{field}[{index}].type", type_, nameformats.qualified_name(type_))
@@ -122,7 +117,7 @@ def _validate_success_policy(spec: Fields, policy: Fields, field: str) -> Causes
     if not rules:
         text = "at least one rules must be specified when the successPolicy is specified"
         return [required(f"{field}.rules", text)]
-    causes = _too_many(rules, _RULES_MAX, f"{field}.rules")
+    causes = too_many(f"{field}.rules", rules, _RULES_MAX)
     for index, rule in enumerate(rules):
         at, count = f"{field}.rules[{index}]", rule.get("succeededCount")
         causes += _validate_indexes(rule.get("succeededIndexes"), completions, f"{at}.succeededIndexes")

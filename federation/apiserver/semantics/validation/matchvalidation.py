@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from federation.apimachinery import nameformats
-from federation.apimachinery.errors import cause
-from federation.apimachinery.fielderrors import Causes, invalid, one_of, required
+from federation.apimachinery.fielderrors import Causes, invalid, one_of, required, too_many
 from federation.apiserver.semantics.cel.composition import Environment
 from federation.apiserver.semantics.cel.programs import CompileError
 from federation.apiserver.semantics.validation.containervalidation import validate_unique
@@ -97,11 +96,8 @@ def _validate_resources(resources: list[str], field: str) -> Causes:
 
 
 def validate_conditions(conditions: Any, environment: Environment, field: str) -> Causes:
-    causes: Causes = []
     listed = conditions or ()
-    if len(listed) > _CONDITIONS_MAX:
-        text = f"Too many: {len(listed)}: must have at most {_CONDITIONS_MAX} items"
-        causes.append(cause("FieldValueTooMany", text, field))
+    causes = too_many(field, listed, _CONDITIONS_MAX)
     seen: set[str] = set()
     for index, condition in enumerate(listed):
         at, name = f"{field}[{index}]", condition.get("name") or ""

@@ -9,10 +9,18 @@ from typing import Any, Final
 
 from federation.apimachinery import nameformats
 from federation.apimachinery import quantity as quantities
-from federation.apimachinery.fielderrors import Causes, duplicate, forbidden, immutable, invalid, required, too_long
+from federation.apimachinery.fielderrors import (
+    Causes,
+    duplicate,
+    forbidden,
+    immutable,
+    invalid,
+    required,
+    too_long,
+    too_many,
+)
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.validation.devicevalidation import (
-    too_many,
     validate_bindings,
     validate_driver,
     validate_label,
@@ -193,8 +201,8 @@ def _validate_capacity(capacity: Fields, field: str, *, is_shared: bool) -> Caus
 
 
 def _validate_options(options: list[Any], default: Any, largest: int, capacity: Fields, field: str) -> Causes:
-    if len(options) > _OPTIONS_MAX:
-        return [too_many(field, len(options), _OPTIONS_MAX)]
+    if found := too_many(field, options, _OPTIONS_MAX):
+        return found
     amounts = [quantities.parse(option).nanos for option in options]
     causes = [
         invalid(f"{field}[{index + 1}]", str(options[index + 1]), "values must be sorted in ascending order")
@@ -252,9 +260,9 @@ def _validate_counters(owner: Fields, field: str) -> Causes:
     counters = owner.get("counters") or {}
     if not counters:
         return [required(f"{field}.counters")]
-    if len(counters) > _COUNTERS_MAX:
-        return [too_many(f"{field}.counters", len(counters), _COUNTERS_MAX)]
-    return [problem for name in counters for problem in validate_label(name, f"{field}.counters")]
+    return too_many(f"{field}.counters", counters, _COUNTERS_MAX) or [
+        problem for name in counters for problem in validate_label(name, f"{field}.counters")
+    ]
 
 
 def _validate_map(
