@@ -6,8 +6,8 @@ operation if there is one. What has to be asked first is asked by `questions.py`
 
 from collections.abc import Iterable
 
+from federation.delivery.members.depot import Depot
 from federation.delivery.members.memberoperations import MemberOperations
-from federation.delivery.members.memberrecords import MemberRecords
 from federation.delivery.members.propagation import Propagation
 from federation.delivery.observer import Observer
 from federation.delivery.questions import Questions
@@ -17,7 +17,7 @@ from federation.delivery.rules.facts import Facts
 from federation.delivery.rules.memberrecord import Sent, State
 from federation.delivery.rules.plan import ClusterState, Operation
 from federation.planning.steps.memberstate import to_unobserved
-from federation.runtime.events import WARNING, Recorder
+from federation.runtime.events import WARNING
 
 _AT_REST = frozenset(("as wanted", "nothing", "gone"))
 """The rows of objects that need nothing."""
@@ -30,19 +30,12 @@ _ENDS_RUN = frozenset((Operation.CREATE, Operation.DELETE, Operation.RELEASE))
 class ClusterDelivery:
     """Delivers objects to clusters."""
 
-    def __init__(
-        self,
-        observer: Observer,
-        operations: MemberOperations,
-        questions: Questions,
-        records: MemberRecords,
-        recorder: Recorder,
-    ) -> None:
+    def __init__(self, depot: Depot, observer: Observer, operations: MemberOperations, questions: Questions) -> None:
         self._observer = observer
         self._operations = operations
         self._questions = questions
-        self._records = records
-        self._recorder = recorder
+        self._records = depot.records
+        self._recorder = depot.host.recorder
 
     async def deliver(self, propagation: Propagation, clusters: Iterable[ClusterState]) -> None:
         """Decide about the object in each of the clusters, start what they need, and wait for the fast operations."""

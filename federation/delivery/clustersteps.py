@@ -12,11 +12,7 @@ from dataclasses import dataclass, replace
 from federation.api import names
 from federation.api.federatedtype import DriftMode
 from federation.apimachinery.resources import POD_DISRUPTION_BUDGETS, Object
-from federation.delivery.members.clusters import Clusters
-from federation.delivery.members.executor import Executor
-from federation.delivery.members.keptstate import KeptState
-from federation.delivery.members.memberobjects import MemberObjectCache
-from federation.delivery.members.memberrecords import MemberRecords
+from federation.delivery.members.depot import Depot
 from federation.delivery.members.propagation import Aim
 from federation.delivery.rules.content import Subject
 from federation.delivery.rules.corrections import is_correction
@@ -40,7 +36,6 @@ from federation.planning.steps.strategy import Strategy, strategy_of, within
 from federation.planning.steps.waveapproval import approved_revisions
 from federation.planning.waves.waverules import is_approval_due
 from federation.runtime.controller import Key
-from federation.runtime.federatedobjects import FederatedObjects
 
 _WHOLE = (PurgeMode.DIRECTLY, PurgeMode.NEVER)
 
@@ -63,24 +58,15 @@ Waits = Mapping[str, tuple[ClusterStatus, str]]
 class Rollouts:
     """Plans the steps of divided workloads."""
 
-    def __init__(
-        self,
-        objects: FederatedObjects,
-        clusters: Clusters,
-        member_objects: MemberObjectCache,
-        executor: Executor,
-        records: MemberRecords,
-        kept: KeptState,
-        holds: Holds,
-    ) -> None:
+    def __init__(self, depot: Depot, holds: Holds) -> None:
         self._freezes = holds.freezes
         self._suspensions = holds.suspensions
-        self._objects = objects
-        self._clusters = clusters
-        self._member_objects = member_objects
-        self._executor = executor
-        self._records = records
-        self._waiting: dict[Key, _Waiting] = kept.by_object({})
+        self._objects = depot.host.objects
+        self._clusters = depot.clusters
+        self._member_objects = depot.member_objects
+        self._executor = depot.executor
+        self._records = depot.records
+        self._waiting: dict[Key, _Waiting] = depot.kept.by_object({})
 
     def may_allow_step(self, key: Key, member: MemberKey, old: Object | None, new: Object) -> bool:
         """Return whether a change of a member object may allow steps that the last plan has not.

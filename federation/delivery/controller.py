@@ -27,6 +27,7 @@ from federation.delivery.host.sources import Sources
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.host.unwrittenfields import UnwrittenFields
 from federation.delivery.members.clusters import Clusters
+from federation.delivery.members.depot import Depot
 from federation.delivery.members.driftreports import DriftReports
 from federation.delivery.members.executor import Executor, ExecutorOptions
 from federation.delivery.members.keptstate import KeptState
@@ -89,8 +90,7 @@ class SyncController:
         policies: Policies,
         options: SyncOptions | None = None,
     ) -> None:
-        client, objects, informers, members = host.client, host.objects, host.informers, host.members
-        recorder, clock = host.recorder, host.clock
+        objects, members, clock = host.objects, host.members, host.clock
         chosen = options or SyncOptions()
         self._objects = objects
         self._members = members
@@ -99,33 +99,28 @@ class SyncController:
         self._records = records
         self._is_running = False
         self._clock = clock
-        self._cluster_informer = informers.for_resource(FEDERATED_CLUSTERS)
+        self._cluster_informer = host.informers.for_resource(FEDERATED_CLUSTERS)
         kept = KeptState()
-        drift = DriftReports(records, recorder, clock, kept)
+        drift = DriftReports(records, host.recorder, clock, kept)
         self.executor = Executor(members, clock=clock, options=chosen.executor)
         kept.on_cluster_gone(self.executor.end_cluster, records.remove_cluster)
-        clusters, member_objects = Clusters(), MemberObjectCache(members, records, clock, kept)
+        member_objects = MemberObjectCache(members, records, clock, kept)
+        writer, grace_s, enqueue = MemberWriter(kept, UnwrittenFields(host.client).find), chosen.grace_s, self.enqueue
+        depot = Depot(host, kept, records, self.executor, member_objects, writer, Clusters(), grace_s, enqueue)
         readiness = FollowerReadiness(host, member_objects, kept, wait_s=chosen.followers_wait_s, enqueue=self.enqueue)
-        writer, grace_s = MemberWriter(kept, UnwrittenFields(client).find), chosen.grace_s
-        operations = MemberOperations(
-            host, self.executor, writer, records, drift, grace_s=grace_s, enqueue=self.enqueue
-        )
+        operations = MemberOperations(depot, drift)
         self.executor.on_recovered = operations.retry
         self._admission = admission = HostAdmission(host, kept, self.enqueue, chosen.admission)
-        questions = Questions(
-            self.executor, writer, records, admission, drift, clock, kept, grace_s=grace_s, enqueue=self.enqueue
-        )
-        self._holds = holds = Holds(informers, clock, self._on_hold)
-        rollouts = Rollouts(objects, clusters, member_objects, self.executor, records, kept, holds)
-        observer = Observer(records, member_objects, self.executor, tombstones, admission, readiness, holds, clock)
-        delivery = ClusterDelivery(observer, operations, questions, records, recorder)
+        questions = Questions(depot, admission, drift)
+        self._holds = holds = Holds(host.informers, clock, self._on_hold)
+        rollouts = Rollouts(depot, holds)
+        observer = Observer(depot, admission, readiness, holds, tombstones)
+        delivery = ClusterDelivery(depot, observer, operations, questions)
         self._guard = guard = DeletionGuard(host, chosen.guard, kept, self.enqueue)
-        deletion = Deletion(host, clusters, delivery, member_objects, readiness, tombstones, guard, kept)
+        deletion = Deletion(depot, delivery, readiness, guard, tombstones)
         sources = Sources(host, kept, self.enqueue)
         publication = Publication(host, admission, policies.expects_placement, kept)
-        self._reconciler = reconciler = Reconciler(
-            host, sources, clusters, delivery, rollouts, records, deletion, publication, kept
-        )
+        self._reconciler = reconciler = Reconciler(depot, sources, delivery, rollouts, deletion, publication)
         find = self._find_cluster
         removal = ClusterRemoval(host, find, tombstones, holds.suspensions, writer)
         self.controller: Controller[Key] = Controller(
@@ -142,16 +137,7 @@ class SyncController:
             "sync-cascade", removal.reconcile, workers=workers, clock=clock, options=limits
         )
         self._handlers = EventHandlers(
-            host,
-            clusters,
-            self.executor,
-            records,
-            readiness,
-            rollouts,
-            tombstones,
-            kept,
-            enqueue=self.controller.enqueue,
-            cluster_removal=self.cluster_removal,
+            depot, readiness, rollouts, tombstones, self.controller.enqueue, self.cluster_removal
         )
         self._subscribe()
 

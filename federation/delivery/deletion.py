@@ -20,9 +20,7 @@ from federation.delivery.clusterdelivery import ClusterDelivery
 from federation.delivery.host.deletionguard import DeletionGuard
 from federation.delivery.host.followerwait import FollowerReadiness
 from federation.delivery.host.tombstones import Tombstones
-from federation.delivery.members.clusters import Clusters
-from federation.delivery.members.keptstate import KeptState
-from federation.delivery.members.memberobjects import MemberObjectCache
+from federation.delivery.members.depot import Depot
 from federation.delivery.members.propagation import BRIEF_S, Propagation, begin_propagation
 from federation.delivery.rules.names import (
     EVENT_ENSURE_DELETION_FAILED,
@@ -34,7 +32,6 @@ from federation.delivery.rules.status import ClusterStatus, plan_status
 from federation.planning.leftovers.record import Action, Reason, Record
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING
-from federation.runtime.host import Host
 
 _RECHECK_S = 5.0
 _UNANSWERED_S = 10.0
@@ -55,25 +52,22 @@ class Deletion:
 
     def __init__(
         self,
-        host: Host,
-        clusters: Clusters,
+        depot: Depot,
         delivery: ClusterDelivery,
-        member_objects: MemberObjectCache,
         follower_readiness: FollowerReadiness,
-        tombstones: Tombstones,
         guard: DeletionGuard,
-        kept: KeptState,
+        tombstones: Tombstones,
     ) -> None:
-        self._objects = host.objects
-        self._clusters = clusters
+        self._objects = depot.host.objects
+        self._clusters = depot.clusters
         self._delivery = delivery
-        self._member_objects = member_objects
+        self._member_objects = depot.member_objects
         self._follower_readiness = follower_readiness
         self._tombstones = tombstones
         self._guard = guard
-        self._recorder = host.recorder
-        self._clock = host.clock
-        self._since_s: dict[Key, float] = kept.of_deletion({})
+        self._recorder = depot.host.recorder
+        self._clock = depot.host.clock
+        self._since_s: dict[Key, float] = depot.kept.of_deletion({})
 
     async def reconcile(self, key: Key, federated: Object, type_: FederatedType, *, recorded: Iterable[str]) -> Result:
         """Delete or release every member object, then remove the finalizer."""

@@ -14,10 +14,8 @@ from federation.delivery.clusterremoval import is_removal_due
 from federation.delivery.clustersteps import Rollouts
 from federation.delivery.host.followerwait import FollowerReadiness
 from federation.delivery.host.tombstones import Tombstones, parse
-from federation.delivery.members.clusters import Clusters, clusters_of_interest
-from federation.delivery.members.executor import Executor
-from federation.delivery.members.keptstate import KeptState
-from federation.delivery.members.memberrecords import MemberRecords
+from federation.delivery.members.clusters import clusters_of_interest
+from federation.delivery.members.depot import Depot
 from federation.delivery.rules.memberchange import has_ended, matters
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import is_managed
@@ -25,7 +23,6 @@ from federation.planning.failover import podbudgets
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.finished import evidence, is_finished
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.host import Host
 from federation.runtime.indexer import revision_of
 from federation.runtime.subscription import Triggers
 
@@ -64,33 +61,28 @@ class EventHandlers:
 
     def __init__(
         self,
-        host: Host,
-        clusters: Clusters,
-        executor: Executor,
-        records: MemberRecords,
+        depot: Depot,
         follower_readiness: FollowerReadiness,
         rollouts: Rollouts,
         tombstones: Tombstones,
-        kept: KeptState,
-        *,
         enqueue: Enqueue,
         cluster_removal: Controller[str],
     ) -> None:
-        self._objects = host.objects
-        self._types = host.objects.types
-        self._members = host.members
-        self._clusters = clusters
-        self._executor = executor
-        self._records = records
+        self._objects = depot.host.objects
+        self._types = depot.host.objects.types
+        self._members = depot.host.members
+        self._clusters = depot.clusters
+        self._executor = depot.executor
+        self._records = depot.records
         self._follower_readiness = follower_readiness
         self._rollouts = rollouts
         self._tombstones = tombstones
-        self._kept = kept
-        self._clock = host.clock
+        self._kept = depot.kept
+        self._clock = depot.host.clock
         self._enqueue = enqueue
         self._cluster_removal = cluster_removal
         self._watched: set[Resource] = set()
-        host.objects.add_index(_BY_CLUSTER, clusters_of_interest)
+        depot.host.objects.add_index(_BY_CLUSTER, clusters_of_interest)
 
     def on_federated(self, old: Object | None, new: Object | None) -> None:
         """Handle any event of a federated object."""

@@ -8,14 +8,11 @@ from functools import partial
 from typing import Any
 
 from federation.api.federatedtype import DriftMode
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.delivery.host.followerwait import FollowerReadiness
 from federation.delivery.host.hostadmission import HostAdmission
 from federation.delivery.host.tombstones import Tombstones
-from federation.delivery.members.executor import Executor
-from federation.delivery.members.memberobjects import MemberObjectCache
-from federation.delivery.members.memberrecords import MemberRecords
+from federation.delivery.members.depot import Depot
 from federation.delivery.members.propagation import Aim, Known
 from federation.delivery.rules.content import (
     Content,
@@ -52,25 +49,17 @@ class Observer:
     """Gathers facts."""
 
     def __init__(
-        self,
-        records: MemberRecords,
-        member_objects: MemberObjectCache,
-        executor: Executor,
-        tombstones: Tombstones,
-        admission: HostAdmission,
-        followers: FollowerReadiness,
-        holds: Holds,
-        clock: Clock,
+        self, depot: Depot, admission: HostAdmission, followers: FollowerReadiness, holds: Holds, tombstones: Tombstones
     ) -> None:
-        self._records = records
-        self._member_objects = member_objects
-        self._executor = executor
+        self._records = depot.records
+        self._member_objects = depot.member_objects
+        self._executor = depot.executor
         self._tombstones = tombstones
         self._admission = admission
         self._followers = followers
         self._freezes = holds.freezes
         self._suspensions = holds.suspensions
-        self._clock = clock
+        self._clock = depot.host.clock
 
     def observe(self, aim: Aim, cluster: ClusterState, known: Known = _UNKNOWN) -> Facts:
         """Return the facts of the object in a cluster, with what the reconcile knows beyond caches and records."""

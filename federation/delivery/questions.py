@@ -6,22 +6,20 @@ member that is slow. What a member answers goes to the record of the member obje
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, assert_never
 
-from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, ClusterError
 from federation.client.client import Client
 from federation.delivery.host.hostadmission import HostAdmission
+from federation.delivery.members.depot import Depot
 from federation.delivery.members.driftreports import DriftReports
 from federation.delivery.members.ends import find_end
-from federation.delivery.members.executor import Action, Executor
-from federation.delivery.members.keptstate import KeptState
+from federation.delivery.members.executor import Action
 from federation.delivery.members.memberoperations import wait_for_any
-from federation.delivery.members.memberrecords import MemberRecords
-from federation.delivery.members.operations import MemberWriter, Outcome
+from federation.delivery.members.operations import Outcome
 from federation.delivery.members.propagation import BRIEF_S, Propagation
 from federation.delivery.members.scalers import find_scaler
 from federation.delivery.rules.decision import Question
@@ -29,7 +27,6 @@ from federation.delivery.rules.facts import CONFIRMATION, END, SCALER
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.federatedobject.finished import evidence_of_event
-from federation.runtime.controller import Key
 
 _LOOK_UP_PAUSE_S = 30.0
 """How long a member that failed to answer about a new object is not asked about others."""
@@ -55,28 +52,16 @@ class _Asked:
 class Questions:
     """Asks on behalf of reconciles. `enqueue` requeues a federated object."""
 
-    def __init__(
-        self,
-        executor: Executor,
-        writer: MemberWriter,
-        records: MemberRecords,
-        admission: HostAdmission,
-        drift: DriftReports,
-        clock: Clock,
-        kept: KeptState,
-        *,
-        grace_s: float,
-        enqueue: Callable[[Key], None],
-    ) -> None:
-        self._executor = executor
-        self._writer = writer
-        self._records = records
+    def __init__(self, depot: Depot, admission: HostAdmission, drift: DriftReports) -> None:
+        self._executor = depot.executor
+        self._writer = depot.writer
+        self._records = depot.records
         self._admission = admission
         self._drift = drift
-        self._clock = clock
-        self._grace_s = grace_s
-        self._enqueue = enqueue
-        self._look_up_from_s: dict[str, float] = kept.by_cluster({})
+        self._clock = depot.host.clock
+        self._grace_s = depot.grace_s
+        self._enqueue = depot.enqueue
+        self._look_up_from_s: dict[str, float] = depot.kept.by_cluster({})
 
     async def answers(self, propagation: Propagation) -> AsyncIterator[str]:
         """Ask what the decisions need to know, and yield each cluster whose answer allows another decision.

@@ -16,9 +16,8 @@ from federation.delivery.clusterdelivery import ClusterDelivery
 from federation.delivery.clustersteps import Rollouts, Steps, Waits
 from federation.delivery.deletion import Deletion
 from federation.delivery.host.sources import Refusal, Sources
-from federation.delivery.members.clusters import Clusters, clusters_of_interest, recorded_clusters
-from federation.delivery.members.keptstate import KeptState
-from federation.delivery.members.memberrecords import MemberRecords
+from federation.delivery.members.clusters import clusters_of_interest, recorded_clusters
+from federation.delivery.members.depot import Depot
 from federation.delivery.members.propagation import Aim, Propagation, begin_propagation
 from federation.delivery.publication import WRITER, Publication
 from federation.delivery.rules.content import member_key
@@ -37,7 +36,6 @@ from federation.planning.federatedobject.namespaces import is_never_synced
 from federation.planning.federatedobject.placements import effective_placement
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING
-from federation.runtime.host import Host
 
 _RECHECK_SOURCE_S = 1.0
 _GONE_AFTER_END = Decision(status=ClusterStatus.FINISHED, message="it has finished there before the cluster left")
@@ -49,26 +47,23 @@ class Reconciler:
 
     def __init__(
         self,
-        host: Host,
+        depot: Depot,
         sources: Sources,
-        clusters: Clusters,
         delivery: ClusterDelivery,
         rollouts: Rollouts,
-        records: MemberRecords,
         deletion: Deletion,
         publication: Publication,
-        kept: KeptState,
     ) -> None:
-        self._objects = host.objects
+        self._objects = depot.host.objects
         self._sources = sources
-        self._clusters = clusters
+        self._clusters = depot.clusters
         self._delivery = delivery
         self._rollouts = rollouts
-        self._records = records
+        self._records = depot.records
         self._deletion = deletion
         self._publication = publication
-        self._recorder = host.recorder
-        self._kept = kept
+        self._recorder = depot.host.recorder
+        self._kept = depot.kept
 
     async def reconcile(self, key: Key) -> Result:
         """Propagate one federated object to its clusters."""

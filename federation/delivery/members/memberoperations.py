@@ -12,10 +12,10 @@ from typing import Any, cast
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
+from federation.delivery.members.depot import Depot
 from federation.delivery.members.driftreports import DriftReports
-from federation.delivery.members.executor import Action, Executor
-from federation.delivery.members.memberrecords import MemberRecords
-from federation.delivery.members.operations import MemberWriter, Outcome
+from federation.delivery.members.executor import Action
+from federation.delivery.members.operations import Outcome
 from federation.delivery.members.propagation import Propagation, StartedOperation
 from federation.delivery.rules import names
 from federation.delivery.rules.decision import Decision
@@ -25,7 +25,6 @@ from federation.delivery.rules.plan import TIMED_OUT_STATUS, Operation, removal_
 from federation.delivery.rules.status import ClusterStatus
 from federation.runtime.controller import Key
 from federation.runtime.events import WARNING
-from federation.runtime.host import Host
 from federation.runtime.indexer import revision_of
 
 _SLOW_CHECK_INTERVAL_S = 0.1
@@ -35,26 +34,16 @@ _SLOW_CHECK_INTERVAL_S = 0.1
 class MemberOperations:
     """Starts operations and records their results. `enqueue` requeues a federated object."""
 
-    def __init__(
-        self,
-        host: Host,
-        executor: Executor,
-        writer: MemberWriter,
-        records: MemberRecords,
-        drift: DriftReports,
-        *,
-        grace_s: float,
-        enqueue: Callable[[Key], None],
-    ) -> None:
-        self._members = host.members
-        self._executor = executor
-        self._writer = writer
-        self._records = records
+    def __init__(self, depot: Depot, drift: DriftReports) -> None:
+        self._members = depot.host.members
+        self._executor = depot.executor
+        self._writer = depot.writer
+        self._records = depot.records
         self._drift = drift
-        self._recorder = host.recorder
-        self._clock = host.clock
-        self._grace_s = grace_s
-        self._enqueue = enqueue
+        self._recorder = depot.host.recorder
+        self._clock = depot.host.clock
+        self._grace_s = depot.grace_s
+        self._enqueue = depot.enqueue
 
     def start(self, propagation: Propagation, cluster: str, decision: Decision, live: Object | None) -> None:
         """Start the operation of a decision."""

@@ -13,6 +13,7 @@ from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import Request
 from federation.client.pool import ClusterPool
+from federation.delivery.members.depot import Depot
 from federation.delivery.members.executor import Executor
 from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberrecords import MemberRecords
@@ -22,6 +23,7 @@ from federation.delivery.questions import Questions
 from federation.delivery.rules.content import Subject
 from federation.delivery.rules.decision import Decision, Question
 from federation.runtime.controller import Key
+from federation.runtime.host import Host
 
 FEDERATED = {
     "metadata": {"name": "app-configmaps", "namespace": "default"},
@@ -55,9 +57,9 @@ async def test_an_answer_allows_a_decision_only_when_its_operation_has_ended(lat
     running = asyncio.ensure_future(executor.run())
     subject = Subject(FEDERATED, FederatedType("configmaps", CONFIGMAPS, ()), UNUSED)
     kept, records = KeptState(), MemberRecords(clock)
-    questions = Questions(
-        executor, MemberWriter(kept), records, UNUSED, UNUSED, clock, kept, grace_s=5, enqueue=lambda _: None
-    )
+    host = Host(UNUSED, UNUSED, UNUSED, UNUSED, UNUSED, clock)
+    depot = Depot(host, kept, records, executor, UNUSED, MemberWriter(kept), UNUSED, 5, lambda _: None)
+    questions = Questions(depot, UNUSED, UNUSED)
     for steps in range(8):
         lines[late].steps = steps
         propagation = Propagation(Aim(Key("default", "app-configmaps"), subject))
