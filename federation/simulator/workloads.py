@@ -47,7 +47,7 @@ from federation.simulator.controllers.endpointslices import EndpointSliceControl
 from federation.simulator.controllers.jobs import JobController
 from federation.simulator.controllers.kubelet import Kubelet
 from federation.simulator.controllers.loadbalancers import LoadBalancerController
-from federation.simulator.controllers.member import Member
+from federation.simulator.controllers.memberparts import Member
 from federation.simulator.controllers.nodelifecycle import NodeLifecycleController
 from federation.simulator.controllers.podmetrics import DEFINITION, MetricsServer
 from federation.simulator.controllers.pods import NameSuffixes, PodControl
@@ -127,7 +127,9 @@ class Workloads:
         suffixes = NameSuffixes(random.Random(options.name))  # noqa: S311  # names of simulated pods, not secrets
         index_pods(pods)
         control = PodControl(client, pods, self._recorder)
-        member = Member(client, self._informers, control, self._recorder, clock, options, suffixes)
+        member = Member(
+            client, self._informers, control, self._recorder, clock, suffixes, options.name, options.workers
+        )
         loaded = LoadedWorkloads(scalable, pods, clock)
         controllers = (
             DeploymentController(member),
@@ -150,7 +152,7 @@ class Workloads:
             VolumeController(member),
             self._scheduler(),
             NodeLifecycleController(member),
-            Kubelet(member),
+            Kubelet(member, start_s=options.pod_start_s, stop_s=options.pod_stop_s),
         )
         # Controllers and kubelets of a cluster run beside its API server: they must not delay its answers.
         slice_ = TimeSlice(clock, _SLICE_S, _SLICE_KEYS_MAX)

@@ -17,7 +17,7 @@ from federation.simulator.controllers import cloning
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.claiming import BY_OWNER, on_dependent_change
 from federation.simulator.controllers.cloning import Scope, Step
-from federation.simulator.controllers.member import Member
+from federation.simulator.controllers.memberparts import Member
 from federation.simulator.controllers.podupdates import update_pod
 from federation.simulator.controllers.revisions import HASH_LABEL, REVISION_LABEL, Revisions, by_names, template_of
 

@@ -21,7 +21,7 @@ from federation.runtime.controller import Key, Result
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.claiming import BY_OWNER
 from federation.simulator.controllers.jobprogress import is_job_finished
-from federation.simulator.controllers.member import Member
+from federation.simulator.controllers.memberparts import Member
 
 _DONE = Result()
 _TIME_ANNOTATION = "batch.kubernetes.io/cronjob-scheduled-timestamp"

@@ -9,7 +9,7 @@ from federation.simulator.controllers import daemons
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.claiming import on_dependent_change
 from federation.simulator.controllers.daemons import DaemonPlan, Placement, UpdateLimits
-from federation.simulator.controllers.member import Member
+from federation.simulator.controllers.memberparts import Member
 from federation.simulator.controllers.revisions import REVISION_LABEL, Revisions
 
 _DONE = Result()

@@ -14,7 +14,7 @@ from federation.apimachinery.resources import DEPLOYMENTS, REPLICA_SETS, Object
 from federation.runtime.controller import Key, Result
 from federation.simulator.controllers import rollout
 from federation.simulator.controllers.claiming import Dependents, on_dependent_change
-from federation.simulator.controllers.member import Member
+from federation.simulator.controllers.memberparts import Member
 from federation.simulator.controllers.revisions import compute_template_hash
 from federation.simulator.controllers.rollout import ReplicaSetState
 

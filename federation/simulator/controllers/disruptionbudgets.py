@@ -16,7 +16,7 @@ from federation.apimachinery.selectors import compile_label_selector
 from federation.runtime.controller import Controller, Key, Result, key_of
 from federation.runtime.informer import Informer
 from federation.simulator.controllers import pods as podsof
-from federation.simulator.controllers.member import Member
+from federation.simulator.controllers.memberparts import Member
 from federation.simulator.controllers.rollout import resolve_percentage
 from federation.simulator.controllers.selections import Selections
 

@@ -14,7 +14,7 @@ from federation.apimachinery.selectors import Selector, compile_label_map
 from federation.runtime.controller import Controller, Key, Result, key_of
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.claiming import BY_OWNER
-from federation.simulator.controllers.member import Member
+from federation.simulator.controllers.memberparts import Member
 from federation.simulator.controllers.selections import Selections
 
 _DONE = Result()

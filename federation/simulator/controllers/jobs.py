@@ -17,7 +17,7 @@ from federation.simulator.controllers import jobprogress
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.indexes import INDEX
 from federation.simulator.controllers.jobprogress import FINALIZER, Backoff, JobOutcome, Tally
-from federation.simulator.controllers.member import Member
+from federation.simulator.controllers.memberparts import Member
 
 _DONE = Result()
 _BY_JOB = "tracked-by-job"

@@ -15,7 +15,7 @@ from federation.simulator.controllers import podneeds, podstatus
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.claiming import BY_OWNER
 from federation.simulator.controllers.inplace import is_updating
-from federation.simulator.controllers.member import Member
+from federation.simulator.controllers.memberparts import Member
 from federation.simulator.controllers.podneeds import Problem
 from federation.simulator.controllers.podstatus import Behaviour
 
@@ -27,13 +27,13 @@ _RETRY_S, _RETRY_S_MAX, _RETRY_FACTOR = 1.0, 10.0, 1.5
 class Kubelet:
     """Starts and stops the pods of every node of one member; its keys are pods."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: Member, *, start_s: float, stop_s: float) -> None:
         self._client = member.client
         self._pods = pods = member.cache(PODS)
         self._recorder = member.recorder
         self._clock = member.clock
-        self._start_s = member.options.pod_start_s
-        self._stop_s = member.options.pod_stop_s
+        self._start_s = start_s
+        self._stop_s = stop_s
         self._addresses = 0
         self._tries: dict[Key, int] = {}
         """How often the start of a pod has failed."""

@@ -12,7 +12,7 @@ from typing import Any
 from federation.apimachinery.resources import INGRESSES, SERVICES, Object, Resource
 from federation.runtime.controller import Controller, Key, Result, key_of
 from federation.simulator.controllers import pods as podsof
-from federation.simulator.controllers.member import Member
+from federation.simulator.controllers.memberparts import Member
 
 _DONE = Result()
 _BLOCK = 8192
@@ -25,7 +25,7 @@ class LoadBalancerController:
     def __init__(self, member: Member) -> None:
         self._client = member.client
         self._informers = {kind: member.cache(kind) for kind in (SERVICES, INGRESSES)}
-        self._pool = AddressPool(_FIRST + zlib.crc32(member.options.name.encode()) % 512 * _BLOCK, _BLOCK)
+        self._pool = AddressPool(_FIRST + zlib.crc32(member.name.encode()) % 512 * _BLOCK, _BLOCK)
         # One worker: addresses are given one after the other, so that runs repeat.
         self.controller = Controller[tuple[Resource, Key]](
             "sim-loadbalancer", self._reconcile, workers=1, clock=member.clock

@@ -11,7 +11,7 @@ from federation.api.selectors import tolerates
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import NODES, PODS, Object
 from federation.runtime.controller import Key, Result
-from federation.simulator.controllers.member import Member
+from federation.simulator.controllers.memberparts import Member
 
 _BY_NODE = "node"
 _DONE = Result()

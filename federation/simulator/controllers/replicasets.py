@@ -18,7 +18,7 @@ from federation.apimachinery.resources import PODS, REPLICA_SETS, Object
 from federation.runtime.controller import Key, Result
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.claiming import on_dependent_change
-from federation.simulator.controllers.member import Member
+from federation.simulator.controllers.memberparts import Member
 
 _DONE = Result()
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}

@@ -15,7 +15,7 @@ from federation.apimachinery.ownerreferences import controller_reference, contro
 from federation.apimachinery.resources import CONTROLLER_REVISIONS, Object, Resource
 from federation.client.client import PatchType
 from federation.simulator.controllers.claiming import Dependents
-from federation.simulator.controllers.member import Member
+from federation.simulator.controllers.memberparts import Member
 from federation.simulator.controllers.pods import NAME_ALPHABET
 
 HASH_LABEL = "controller.kubernetes.io/hash"

@@ -16,7 +16,7 @@ from federation.runtime.controller import Key, Result
 from federation.simulator.controllers import ordinals
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.claiming import on_dependent_change
-from federation.simulator.controllers.member import Member
+from federation.simulator.controllers.memberparts import Member
 from federation.simulator.controllers.ordinals import Scope
 from federation.simulator.controllers.podupdates import update_pod
 from federation.simulator.controllers.revisions import HASH_LABEL, REVISION_LABEL, Revisions, by_names, template_of

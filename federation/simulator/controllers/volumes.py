@@ -20,7 +20,7 @@ from federation.apimachinery.resources import (
 )
 from federation.runtime.controller import Controller, Key, Result, key_of
 from federation.simulator.controllers import pods as podsof
-from federation.simulator.controllers.member import Member
+from federation.simulator.controllers.memberparts import Member
 
 _DONE = Result()
 _BY_CLAIM = "claim"

@@ -11,7 +11,6 @@ from federation.runtime.events import Recorder
 from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
 from federation.simulator.controllers.pods import NameSuffixes, PodControl
-from federation.simulator.options import MemberOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +22,15 @@ class Member:
     pods: PodControl
     recorder: Recorder
     clock: Clock
-    options: MemberOptions
     suffixes: NameSuffixes
+    name: str
+    workers: int
+    """Concurrent reconciles of most controllers."""
 
     def cache(self, resource: Resource) -> Informer:
         """Return the cache of a kind."""
         return self.informers.for_resource(resource)
 
     def controller(self, name: str, reconcile: Callable[[Key], Awaitable[Result]]) -> Controller[Key]:
-        """Return a loop with as many workers as the member's options say."""
-        return Controller(name, reconcile, workers=self.options.workers, clock=self.clock)
+        """Return a loop."""
+        return Controller(name, reconcile, workers=self.workers, clock=self.clock)
