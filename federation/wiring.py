@@ -13,6 +13,7 @@ from federation.admission.statusrules import compile_status_rule
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
 from federation.client.client import Client
+from federation.client.execplugin import run_plugin
 from federation.client.pool import ClusterPool
 from federation.client.retryingwebhookclient import RetryingWebhookClient, WebhookTransport
 from federation.componentoptions import cluster_options, schedule_options, sync_options
@@ -36,7 +37,7 @@ from federation.delivery.controller import SyncController
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.featureapi.feature import Loop
-from federation.featureapi.surroundings import GateTransport, Surroundings
+from federation.featureapi.surroundings import GateTransport, RunProgram, Surroundings
 from federation.features.catalogue import FEATURES, feature_holds, spread_compiler
 from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
@@ -79,6 +80,7 @@ class Wiring:
         webhook_transport: WebhookTransport | None = None,
         gate_transport: GateTransport | None = None,
         metrics_transport: GateTransport | None = None,
+        run_program: RunProgram = run_plugin,
         is_full: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """`is_full` returns whether a namespace of the host stores more bytes than it may."""
@@ -107,6 +109,7 @@ class Wiring:
         )
         """Sends the requests of rollouts, whose addresses users of namespaces choose."""
         self._gate_transport = gate_transport or self.gate_client
+        self._run_program = run_program
         self._metrics_transport = metrics_transport or self.webhook_client
         self.engine = Engine(plugins or load_plugins(selects=selects), monotonic=time.perf_counter)
         self.metrics = FleetMetrics(self.objects, self.informers, clock, version=__version__)
@@ -174,6 +177,7 @@ class Wiring:
             self._metrics_transport,
             read_sources(settings.metric_sources_file),
             read_providers(settings.cluster_providers_file),
+            self._run_program,
             toleration_s=settings.failover_toleration_s,
             has_existing_host=settings.has_existing_host,
             preemption_interval_s=settings.preemption_interval_s,

@@ -107,6 +107,8 @@ ON_DEMAND_FLOOR = _OURS + "on-demand-floor"
 """On a workload: how many of its replicas, or what percentage, must be in clusters that are not spot capacity."""
 DEPARTED_CLUSTERS = _OURS + "departed-clusters"
 """On a federated object: JSON list of clusters that left the placement, until sync observes that the object is gone."""
+ARRIVING_CLUSTERS = _OURS + "arriving-clusters"
+"""On a federated workload of copies: JSON list of clusters that came when others left, which wait for copies there."""
 TEMPLATE_HASH = _OURS + "template-hash"
 """On a member object: hash of the last applied configuration, so that a restart skips writes without effect."""
 TEMPLATE_REVISION = _OURS + "template-revision"
@@ -283,6 +285,7 @@ SECRET_BOOTSTRAP_KEYS = (SECRET_CLIENT_CERTIFICATE, SECRET_CLIENT_KEY, SECRET_BO
 
 # Condition reasons of a FederatedCluster
 REASON_IDENTITY_MISMATCH = "ClusterIdentityMismatch"
+REASON_JOIN_TIMEOUT_EXCEEDED = "JoinTimeoutExceeded"
 
 # Reasons of the Propagated condition
 REASON_CHECK_CLUSTERS = "CheckClusters"

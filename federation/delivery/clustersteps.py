@@ -6,8 +6,9 @@ member object changes, its workload is requeued if the plan is another one now. 
 observed its newest generation counts as one that may be updating.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from federation.api import names
 from federation.api.federatedtype import DriftMode
@@ -22,8 +23,10 @@ from federation.delivery.rules.status import ClusterStatus, clusters_of
 from federation.guard.suspensions import Holds
 from federation.planning.failover.application import PurgeMode, purge_of
 from federation.planning.failover.podbudgets import unavailable_max
+from federation.planning.federatedobject.placements import arriving_clusters
 from federation.planning.freezes.changefreeze import Change, Frozen
 from federation.planning.rendering.memberobject import Rendered, RenderError
+from federation.planning.steps.copies import awaited_clusters, plan_copies
 from federation.planning.steps.memberstate import (
     is_observed,
     is_status_change,
@@ -44,12 +47,12 @@ _WHOLE = (PurgeMode.DIRECTLY, PurgeMode.NEVER)
 class _Waiting:
     """The last plan of a workload that needs further steps, with its inputs. Targets follow the members' statuses."""
 
-    replicas: int
-    strategy: Strategy
+    plan: Callable[[Collection[Target]], dict[str, Step]]
     targets: dict[str, Target]
     steps: dict[str, Step]
 
 
+_Waits = dict[str, tuple[ClusterStatus, str]]
 Steps = Mapping[str, Step]
 Waits = Mapping[str, tuple[ClusterStatus, str]]
 """The status and message of clusters whose step is not the last one."""
@@ -87,7 +90,7 @@ class Rollouts:
         if target == before:
             return False
         waiting.targets[member.cluster] = target
-        return plan_steps(waiting.replicas, waiting.strategy, waiting.targets.values()) != waiting.steps
+        return waiting.plan(waiting.targets.values()) != waiting.steps
 
     def waiting_in(self, namespace: str) -> list[Key]:
         """Return the objects of a namespace whose steps are not the last ones."""
@@ -121,7 +124,7 @@ class Rollouts:
     def _plan(self, aim: Aim) -> tuple[Steps, Waits, _Waiting | None]:
         subject = aim.subject
         if not subject.renderer.scheduled:
-            return *self._hold_copies(aim), None
+            return self._keep_copies(aim, *self._hold_copies(aim))
         found = self._targets(aim)
         replicas, strategy = replicas_of(subject.federated["spec"]["template"]), self._strategy(aim, found)
         planned, is_waiting = plan_steps(replicas, strategy, found), False
@@ -141,7 +144,8 @@ class Rollouts:
             steps[cluster] = step
         if not is_waiting:
             return steps, waits, None
-        return steps, waits, _Waiting(replicas, strategy, {target.cluster: target for target in found}, planned)
+        targets = {target.cluster: target for target in found}
+        return steps, waits, _Waiting(partial(plan_steps, replicas, strategy), targets, planned)
 
     def _strategy(self, aim: Aim, targets: list[Target]) -> Strategy:
         """Return the user's strategy; while one of the clusters is drained, within the PodDisruptionBudgets."""
@@ -157,7 +161,7 @@ class Rollouts:
         most = unavailable_max((each["spec"]["template"] for each in found), template, replicas)
         return strategy if most is None else within(strategy, replicas, most)
 
-    def _hold_copies(self, aim: Aim) -> tuple[Steps, Waits]:
+    def _hold_copies(self, aim: Aim) -> tuple[dict[str, Step], _Waits]:
         """Return the steps of clusters whose copy of a workload with waves keeps its pod template, or waits for one."""
         steps: dict[str, Step] = {}
         waits: dict[str, tuple[ClusterStatus, str]] = {}
@@ -182,6 +186,22 @@ class Rollouts:
                 if (wait := _wait_of(target, step)) is not None:
                     waits[cluster] = wait
         return steps, waits
+
+    def _keep_copies(self, aim: Aim, steps: dict[str, Step], waits: _Waits) -> tuple[Steps, Waits, _Waiting | None]:
+        """Add the steps of copies in clusters that the workload has left, which stay until others serve."""
+        federated = aim.subject.federated
+        arriving = arriving_clusters(federated) & aim.selected
+        leaving = {name for name in aim.recorded - aim.selected if purge_of(federated, name) is None}
+        if not arriving or not leaving:
+            return steps, waits, None
+        found = [target for target in (self._target(aim, name) for name in arriving | leaving) if target is not None]
+        planned = plan_copies(arriving, found)
+        if not planned:
+            return steps, waits, None
+        text = f"its copy stays until there is one available in {', '.join(awaited_clusters(arriving, found))}"
+        waits |= dict.fromkeys(planned, (ClusterStatus.WAITING_FOR_REPLICAS, text))
+        targets = {target.cluster: target for target in found}
+        return steps | planned, waits, _Waiting(partial(plan_copies, arriving), targets, planned)
 
     def _frozen(self, aim: Aim, cluster: str) -> Frozen | None:
         """Return the freeze that keeps the pod template in a cluster, None for none."""

@@ -17,7 +17,7 @@ from federation.delivery.members.propagation import Propagation, Result
 from federation.delivery.rules.decision import Question
 from federation.delivery.rules.names import REASON_NOT_PLACED
 from federation.delivery.rules.status import AS_WANTED, ClusterStatus, clusters_of, plan_status
-from federation.planning.federatedobject.placements import DEPARTED, departed_clusters
+from federation.planning.federatedobject.placements import ARRIVING, DEPARTED, departed_clusters
 from federation.planning.overrides.policies import stored_policies
 from federation.planning.rendering.verdicts import plan_report
 from federation.planning.status.sourceconditions import describe_missing_policy
@@ -84,7 +84,10 @@ class Publication:
         departed = departed_clusters(federated)
         remaining = departed.difference(settled | propagation.aim.selected)
         if remaining != departed:
-            body = {"metadata": {"annotations": DEPARTED.entry(remaining)}}
+            written = DEPARTED.entry(remaining)
+            if not remaining and names.ARRIVING_CLUSTERS in (federated["metadata"].get("annotations") or {}):
+                written |= ARRIVING.entry(None)
+            body = {"metadata": {"annotations": written}}
             await self._objects.patch(propagation.aim.key, federated, body, writer=WRITER)
 
     async def _report_admission(self, propagation: Propagation) -> None:

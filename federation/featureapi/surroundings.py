@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from federation.apimachinery.connection import Connection
+from federation.apimachinery.execplugin import ExecPlugin
+from federation.apimachinery.resources import Object
 from federation.apimachinery.webhookclient import WebhookResponse
+from federation.client.execplugin import ExecCredential
 from federation.journal.decisions import Journal
 from federation.planning.clusters.accessproviders import Providers
 from federation.planning.clusters.clusterresources import Collectors
@@ -29,6 +32,16 @@ class GateTransport(Protocol):
         ...
 
 
+class RunProgram(Protocol):
+    """Runs a credential program: `run_plugin`, or a double in tests."""
+
+    async def __call__(
+        self, plugin: ExecPlugin, connection: Connection, config: Object | None = None, *, timeout_s: float
+    ) -> ExecCredential:
+        """Return its credentials for a server; ConfigurationError says why there are none."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """One control plane, as the controllers of features see it."""
@@ -48,6 +61,7 @@ class Surroundings:
     metric_sources: Sources
     cluster_providers: Providers
     """The programs that give credentials for clusters of ClusterProfiles, by name."""
+    run_program: RunProgram
     toleration_s: float
     """Time after which an unreachable cluster counts as lost."""
     has_existing_host: bool

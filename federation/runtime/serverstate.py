@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from federation.apimachinery.errors import is_kind_missing
+from federation.apimachinery.errors import Forbidden, is_kind_missing
 
 
 class ServerState:
@@ -13,6 +13,8 @@ class ServerState:
         """Whether the server knows the resource. One that it does not know may come (back)."""
         self.failure = ""
         """Why the last list or watch failed, "" while they are healthy."""
+        self.is_forbidden = False
+        """Whether it failed because our account in the server may not read the resource."""
         self._listeners: list[Callable[[], None]] = []
 
     def add_listener(self, listener: Callable[[], None]) -> None:
@@ -21,12 +23,12 @@ class ServerState:
 
     def record_answer(self) -> None:
         """Record that a list or watch is healthy."""
-        self.failure = ""
+        self.failure, self.is_forbidden = "", False
         self._set_served(is_served=True)
 
     def record_failure(self, failure: Exception) -> None:
         """Record the failure of a list or watch. A server without an answer says nothing about the resource."""
-        self.failure = str(failure)
+        self.failure, self.is_forbidden = str(failure), isinstance(failure, Forbidden)
         if is_kind_missing(failure):
             self._set_served(is_served=False)
 

@@ -14,7 +14,9 @@ from federation.planning.division.plan import is_planned_from_template, plan_div
 from federation.planning.failover.application import handed_entry, rules_text
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import (
+    ARRIVING,
     Part,
+    arriving_after,
     current_clusters,
     to_merge_patch,
     with_annotations,
@@ -22,6 +24,7 @@ from federation.planning.federatedobject.placements import (
     with_placement,
 )
 from federation.planning.federatedobject.schedulingfeedback import feedback_text
+from federation.planning.steps.strategy import has_strategy
 from federation.planning.waves.waverules import has_waves
 from federation.scheduling.changenames import changes_annotation
 from federation.scheduling.engine import Placements
@@ -66,6 +69,7 @@ def place(
     written |= failover_annotations(policy)
     written |= changes_annotation(federated, policy)
     written[names.HANDED_STATE] = handed_entry(federated, current_clusters(federated, federated_type), placements)
+    written |= ARRIVING.entry(_arriving(federated, federated_type, placements))
     written[names.APPLIED_POLICY] = "/".join(filter(None, policy.ref))
     if is_moved:
         written[names.SCHEDULING] = feedback_text(federated, placements)
@@ -78,6 +82,13 @@ def place(
     )
     patch = to_merge_patch(federated, placement, overrides, following, with_annotations(federated, written))
     return patch, is_moved
+
+
+def _arriving(federated: Mapping[str, Any], federated_type: FederatedType, placements: Placements) -> frozenset[str]:
+    """Return the clusters whose copies take the place of others; none for divided workloads, which move in steps."""
+    is_divided = any(count is not None for count in placements.values())
+    has_copies = has_strategy(federated_type.resource) and bool(federated_type.paths.replicas_spec) and not is_divided
+    return arriving_after(federated, placements) if has_copies else frozenset()
 
 
 def follower_annotations(policy: Policy) -> dict[str, str | None]:

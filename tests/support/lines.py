@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 
 from federation.apimachinery.clock import ManualClock
-from federation.apimachinery.errors import ApiError, ClusterUnreachable, Expired, FederationError
+from federation.apimachinery.errors import ApiError, ClusterUnreachable, Expired, FederationError, InternalError
 from federation.apimachinery.resources import Object
 from federation.apiserver.registry.registry import Registry
 from federation.client.client import Request, Watch
@@ -201,17 +201,23 @@ class MemberLine(Line):
 
 
 class HostLine(LocalTransport):
-    """The control plane's line to its host; remembers the dry runs, which ask for the host's verdict."""
+    """The control plane's line to its host; remembers the dry runs, which ask for the host's verdict.
+
+    `failing` are the verbs and plurals of requests that the host's store fails.
+    """
 
     def __init__(self, registry: Registry) -> None:
         super().__init__(registry)
         self.cable = Cable()
         self.reviews: list[Request] = []
+        self.failing: set[tuple[str, str]] = set()
 
     async def request(self, request: Request) -> Object:
         if request.dry_run:
             self.reviews.append(request)
         await self.cable.travel()
+        if (request.verb, request.resource.plural) in self.failing:
+            raise InternalError("the store does not answer (injected)")
         answer = await super().request(request)
         await self.cable.travel()
         return answer

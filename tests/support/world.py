@@ -39,12 +39,13 @@ from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.interface import Event
 from federation.assembly import HOST_REGISTRY
 from federation.client.client import Client, PatchType, Transport
+from federation.client.execplugin import run_plugin
 from federation.client.limitedtransport import LimitedTransport, TransportLimits
 from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool, PoolOptions
 from federation.client.retryingwebhookclient import WebhookTransport
 from federation.controllers.federate.controller import first_finalizers, host_effects
-from federation.featureapi.surroundings import GateTransport
+from federation.featureapi.surroundings import GateTransport, RunProgram
 from federation.features.types.shippedtypes import ensure_types
 from federation.journal.memoryjournal import MemoryJournal
 from federation.planning.federatedobject.naming import federated_object_name
@@ -91,6 +92,7 @@ class World:
         service: Service | None,
         gates: GateTransport | None,
         webhooks: WebhookCaller | None,
+        run_program: RunProgram,
         base: "Base | None",
         spreading: Mapping[str, Sequence[NodeShape]],
         nodes: Mapping[str, Sequence[NodeShape]],
@@ -121,6 +123,7 @@ class World:
         self._plugins = plugins or _plugins()
         self._webhook_transport = None if service is None else service(self.clock)
         self._gate_transport = gates
+        self._run_program = run_program
         self._has_workloads = has_workloads
         self._has_reports = has_reports
         self._background: list[asyncio.Task[None]] = []
@@ -148,6 +151,7 @@ class World:
             webhook_transport=self._webhook_transport,
             gate_transport=self._gate_transport,
             metrics_transport=self._gate_transport,
+            run_program=self._run_program,
             is_full=self.registry.is_full,
         )
         finalizers = first_finalizers(plane.types, plane.policy_selection)
@@ -476,6 +480,7 @@ async def a_world(
     service: Service | None = None,
     gates: GateTransport | None = None,
     webhooks: WebhookCaller | None = None,
+    run_program: RunProgram = run_plugin,
     base: Base | None = None,
     is_new: bool = False,
     guard_share: float = 0.2,
@@ -486,6 +491,7 @@ async def a_world(
     health_threshold_s: float = 3.0,
     preemption_interval_s: float = 0.0,
     metric_sources_file: str = "",
+    cluster_providers_file: str = "",
     is_replayed: bool = True,
 ) -> AsyncIterator[World]:
     """Run a federation for the block and check the invariants at its end, and that its decisions can be repeated.
@@ -511,6 +517,7 @@ async def a_world(
         service=service,
         gates=gates,
         webhooks=webhooks,
+        run_program=run_program,
         base=base,
         spreading=spreading or {},
         nodes=nodes or {},
@@ -519,6 +526,7 @@ async def a_world(
             "health_threshold_s": health_threshold_s,
             "failover_replicas_per_minute": replicas_per_minute,
             "metric_sources_file": metric_sources_file,
+            "cluster_providers_file": cluster_providers_file,
             "failover_toleration_s": toleration_s,
             "preemption_interval_s": preemption_interval_s,
         },

@@ -159,11 +159,14 @@ class ClusterController:
             self._parsed_types = parse_configs(self._types.list())
         return self._parsed_types
 
-    def _on_type(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
+    def _on_type(self, old: Object | None, new: Object | None) -> None:
         """Check the rights in every member: they depend on the federated types."""
         self._parsed_types = None
+        added = parse_configs([new]) if old is None and new is not None else []
         for monitor in self._monitors.values():
             monitor.check_rights_soon()
+            for type_ in added:
+                monitor.wants_kind(type_.resource)
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         name = (new if new is not None else old or {})["metadata"]["name"]

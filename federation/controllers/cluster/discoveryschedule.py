@@ -47,6 +47,13 @@ class DiscoverySchedule:
         self._await(gained)
         return True
 
+    def wants(self, resource: Resource) -> bool:
+        """Return whether a kind that is federated from now on makes a discovery due: the last one may be too old."""
+        if not self.served or (resource.group, resource.version, resource.kind) in self.served:
+            return False
+        self.expire()
+        return True
+
     def saw_kind(self, resource: Resource) -> bool:
         """Return whether an answer of the member for a resource makes a discovery due: the last one lacks it."""
         type_ = (resource.group, resource.version, resource.kind)

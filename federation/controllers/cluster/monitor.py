@@ -142,6 +142,11 @@ class Monitor:
         if self._discovery.saw_definition(old, new):
             self.probe_soon()
 
+    def wants_kind(self, resource: Resource) -> None:
+        """Discover the member's API soon for a kind that is federated from now on, unless it is known."""
+        if self._discovery.wants(resource):
+            self.probe_soon()
+
     def saw_kind(self, resource: Resource) -> None:
         """Discover the member's API soon if it answers for a resource that the last discovery lacks."""
         informer = self._members.informer(self._name, resource)

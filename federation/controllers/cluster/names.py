@@ -7,7 +7,6 @@ FEDERATED_CLUSTER_FINALIZER = "kubeadmiral.io/federated-cluster-controller"
 REASON_CLUSTER_JOINED = "ClusterJoined"
 REASON_CLUSTER_UNJOINABLE = "ClusterUnjoinable"
 REASON_TOKEN_NOT_OBTAINED = "TokenNotObtained"  # noqa: S105  # a reason, not a token
-REASON_JOIN_TIMEOUT_EXCEEDED = "JoinTimeoutExceeded"
 REASON_CLUSTER_LEAVING = "ClusterLeaving"
 REASON_CLUSTER_RESOURCE_COLLECTION_FAILED = "ClusterResourceCollectionFailed"
 REASON_CLUSTER_LIMIT_EXCEEDED = "ClusterLimitExceeded"

@@ -29,7 +29,7 @@ from federation.runtime.controller import DONE, Result
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
 
-_FINAL_REASONS = frozenset({clusternames.REASON_CLUSTER_UNJOINABLE, clusternames.REASON_JOIN_TIMEOUT_EXCEEDED})
+_FINAL_REASONS = frozenset({clusternames.REASON_CLUSTER_UNJOINABLE, names.REASON_JOIN_TIMEOUT_EXCEEDED})
 _OURS = (clusternames.FEDERATED_CLUSTER_FINALIZER, names.CASCADING_DELETE_FINALIZER)
 _RETRY_S_MIN = 0.5
 _RETRY_S_MAX = 30.0
@@ -132,7 +132,7 @@ class Reconciler:
             await self._refuse(
                 name,
                 cluster,
-                clusternames.REASON_JOIN_TIMEOUT_EXCEEDED,
+                names.REASON_JOIN_TIMEOUT_EXCEEDED,
                 clusternames.EVENT_JOIN_CLUSTER_TIMEOUT,
                 message,
             )

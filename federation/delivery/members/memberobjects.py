@@ -19,6 +19,7 @@ from federation.delivery.rules.plan import (
     Sight,
     is_name_collision,
 )
+from federation.planning.clusters.memberrights import UPDATE_ALL
 from federation.runtime.indexer import to_revision
 from federation.runtime.members import Members
 
@@ -66,8 +67,11 @@ class MemberObjectCache:
             return CLEAR_SIGHT if informer is None or informer.server.is_served else Sight(is_served=False)
         now_s = self._clock.monotonic()
         since_s = self._unseen_since_s.setdefault(key.cluster, {}).setdefault(key.resource, now_s)
-        failure, is_served = ("", True) if informer is None else (informer.server.failure, informer.server.is_served)
-        return Sight(is_served, now_s - since_s, failure)
+        if informer is None:
+            return Sight(unseen_s=now_s - since_s)
+        server = informer.server
+        remedy = f"; grant the rights in all members with: {UPDATE_ALL}" if server.is_forbidden else ""
+        return Sight(server.is_served, now_s - since_s, server.failure + remedy)
 
     def is_present(self, key: MemberKey) -> bool | None:
         """Return whether the member object exists and is not being deleted; None while there is no cache."""

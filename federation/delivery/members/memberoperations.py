@@ -8,7 +8,7 @@ goes to the record of the member object, and the federated object is requeued. N
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
@@ -31,6 +31,15 @@ _SLOW_CHECK_INTERVAL_S = 0.1
 """How often waits check whether a member has become slow."""
 
 
+class _Attempt(NamedTuple):
+    """The aim of an operation: the hash of the content or the uid of the object, the text of failures, the revision."""
+
+    operation: Operation
+    digest: str
+    text: str
+    revision: int
+
+
 class MemberOperations:
     """Starts operations and records their results. `enqueue` requeues a federated object."""
 
@@ -50,13 +59,14 @@ class MemberOperations:
         key, operation = propagation.aim.subject.member_key(cluster), decision.operation
         assert operation is not None
         digest, action = self._action(key, decision, live)
-        attempt = decision.write.attempt if decision.write is not None else removal_attempt(digest, operation)
+        text = decision.write.attempt if decision.write is not None else removal_attempt(digest, operation)
+        attempt = _Attempt(operation, digest, text, revision_of(live))
         if operation is Operation.DELETE:
             self._records.record_deleting(key, is_under_way=True)
         future = self._executor.submit(key, action, owner=(propagation.aim.key, key))
         started = StartedOperation(cluster, future)
         propagation.started.append(started)
-        record = partial(self._record_result, propagation, started, key, operation, (digest, attempt))
+        record = partial(self._record_result, propagation, started, key, attempt)
         if future.done():
             # Refused at once. A callback would run only after the reconcile has published its results.
             record(future)
@@ -83,22 +93,19 @@ class MemberOperations:
         propagation: Propagation,
         started: StartedOperation,
         key: MemberKey,
-        operation: Operation,
-        digests: tuple[str, str],
+        attempt: "_Attempt",
         future: "asyncio.Future[Outcome]",
     ) -> None:
-        """Record what was done to the content or uid of `digests`, or the failure of the attempt beside it."""
         started.is_recorded = True
-        digest, attempt = digests
         self._records.record_deleting(key, is_under_way=False)
         if future.cancelled():
             return
         if future.exception() is None:
             outcome = future.result()
             if outcome.is_ok:
-                self._record_success(propagation, key, operation, digest, outcome)
+                self._record_success(propagation, key, attempt.operation, attempt.digest, outcome)
             else:
-                self._record_failure(propagation, key, operation, attempt, outcome)
+                self._record_failure(propagation, key, attempt, outcome)
         if propagation.has_ended:
             self._enqueue(propagation.aim.key)
 
@@ -131,17 +138,19 @@ class MemberOperations:
         if informer is not None and informer.has_seen(str(written["metadata"].get("resourceVersion", ""))):
             self._records.record_shown(key, cached)
 
-    def _record_failure(
-        self, propagation: Propagation, key: MemberKey, operation: Operation, attempt: str, outcome: Outcome
-    ) -> None:
+    def _record_failure(self, propagation: Propagation, key: MemberKey, attempt: "_Attempt", outcome: Outcome) -> None:
+        operation = attempt.operation
         if outcome.is_unanswered and operation in (Operation.CREATE, Operation.UPDATE):
             self._records.record_unanswered_write(key)
         status = TIMED_OUT_STATUS[operation] if outcome.is_unanswered else outcome.status
         failure = self._records.record_failure(
-            key, status, outcome.message, attempt, retry_after_s=outcome.retry_after_s
+            key, status, outcome.message, attempt.text, retry_after_s=outcome.retry_after_s
         )
         propagation.record(key.cluster, failure.status, outcome.object, failure.message)
         propagation.recheck(max(failure.retry_at_s - self._clock.monotonic(), 0.0))
+        if revision_of(self._members.get_cached(*key)) > attempt.revision:
+            # The object has changed meanwhile, perhaps by this operation: an error can come after its effect.
+            self._enqueue(propagation.aim.key)
         if outcome.is_unanswered and (failure.count > 1 or self._executor.is_slow(key.cluster)):
             # A silent cluster affects all of its objects. Their conditions name it already; an Event for each would
             # cost the host more writes than the objects of all other clusters together.

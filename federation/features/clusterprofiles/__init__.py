@@ -27,7 +27,7 @@ def _controllers(surroundings: "Surroundings") -> Mapping[str, Loop]:
     from federation.features.clusterprofiles.controller import ClusterProfileController
     from federation.features.clusterprofiles.joincontroller import ClusterJoinController
 
-    joining = ClusterJoinController(surroundings.host, surroundings.cluster_providers)
+    joining = ClusterJoinController(surroundings.host, surroundings.cluster_providers, surroundings.run_program)
     return {"clusterprofile": ClusterProfileController(surroundings.host), "clusterjoin": joining}
 
 

@@ -2,8 +2,11 @@
 
 import asyncio
 
+from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import SECRETS, Object
+from federation.client.clustersecret import secret_name_of
+from federation.featureapi.surroundings import RunProgram
 from federation.features.clusterprofiles.joinreconcile import JoinReconciler, JoinReport, JoinState
 from federation.features.clusterprofiles.joinrules import compile_join_policy, profile_of
 from federation.features.clusterprofiles.names import CLUSTER_JOIN_POLICIES, CLUSTER_PROFILES
@@ -21,12 +24,12 @@ _REPORT_DELAY_S = 1.0
 class ClusterJoinController:
     """Owns the queues of profiles and of reports. `run` runs until cancelled."""
 
-    def __init__(self, host: Host, providers: Providers) -> None:
+    def __init__(self, host: Host, providers: Providers, run_program: RunProgram) -> None:
         self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
         self._profiles = host.informers.for_resource(CLUSTER_PROFILES)
         self._policies = host.informers.for_resource(CLUSTER_JOIN_POLICIES)
         self._state = JoinState()
-        self._joining = JoinReconciler(host, (self._clusters, self._profiles), providers, self._state)
+        self._joining = JoinReconciler(host, (self._clusters, self._profiles), providers, run_program, self._state)
         report = JoinReport(host, self._policies, self._profiles.list, self._cluster, self._state)
         options = ControllerOptions(reconcile_timeout_s=_TIMEOUT_S)
         self.controller: Controller[Key] = Controller(
@@ -36,6 +39,7 @@ class ClusterJoinController:
         self._policies.add_handler(self._on_policy)
         self._profiles.add_handler(self._on_profile)
         self._clusters.add_handler(self._on_cluster)
+        host.informers.for_resource(SECRETS, namespace=names.SYSTEM_NAMESPACE).add_handler(self._on_secret)
 
     async def run(self) -> None:
         """Start the workers once policies, profiles and clusters are cached."""
@@ -73,6 +77,21 @@ class ClusterJoinController:
         if self._state.policies and name:
             self.controller.enqueue(Key(namespace, name))
             self._enqueue_reports()
+
+        elif self._state.policies and new is None:
+            self._retry_problems()
+
+    def _on_secret(self, old: Object | None, new: Object | None) -> None:
+        """Try again once a Secret is gone that was in the way of a cluster's credentials."""
+        if self._state.policies and new is None and old is not None:
+            self._retry_problems(old["metadata"]["name"])
+
+    def _retry_problems(self, secret: str = "") -> None:
+        """Try profiles again whose cluster does not join: a cluster of their name or address is gone, or a Secret."""
+        for key in list(self._state.problems):
+            if not secret or secret_name_of(key.name) == secret:
+                self._joining.forget(key)
+                self.controller.enqueue(key)
 
     def _enqueue(self, profile: Object) -> None:
         if self._state.policies and not is_ours(profile):

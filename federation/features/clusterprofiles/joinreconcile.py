@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.errors import AlreadyExists, ApiError, ConfigurationError, NotFound
+from federation.apimachinery.errors import AlreadyExists, ApiError, ClusterError, ConfigurationError, NotFound
 from federation.apimachinery.resources import SECRETS, Object
 from federation.client.client import PatchType
 from federation.client.clustersecret import secret_name_of
-from federation.client.execplugin import ExecCredential, run_plugin
+from federation.client.execplugin import ExecCredential
+from federation.featureapi.surroundings import RunProgram
 from federation.features.clusterprofiles.joinrules import (
     Access,
     JoinPolicy,
@@ -24,6 +25,7 @@ from federation.features.clusterprofiles.joinrules import (
     failure_of,
     first_policy,
     has_joined,
+    is_given_up,
     profile_of,
     servers_of,
     title_of,
@@ -42,6 +44,8 @@ from federation.runtime.host import Host
 from federation.runtime.informer import Informer
 
 _RETRY_S = 60.0
+_CHANGED_RETRY_S = 5.0
+"""The same for a profile that asks for something else, and after an error of the host."""
 _PLUGIN_TIMEOUT_S = 30.0
 _PROBLEMS_MAX = 50
 
@@ -62,15 +66,27 @@ class _Sources(NamedTuple):
 class JoinReconciler:
     """Joins the cluster of one profile per call."""
 
-    def __init__(self, host: Host, sources: tuple[Informer, Informer], providers: Providers, state: JoinState) -> None:
+    def __init__(
+        self,
+        host: Host,
+        sources: tuple[Informer, Informer],
+        providers: Providers,
+        run_program: RunProgram,
+        state: JoinState,
+    ) -> None:
         self._client = host.client
         self._recorder = host.recorder
         self._clock = host.clock
         self._sources = _Sources(*sources)
         self._providers = providers
+        self._run_program = run_program
         self._state = state
-        self._asked_s: dict[Key, float] = {}
-        """When a provider was last asked for credentials of a profile's cluster."""
+        self._asked: dict[Key, tuple[Access, float]] = {}
+        """What a provider was last asked for the cluster of a profile, and when."""
+
+    def forget(self, key: Key) -> None:
+        """Let the provider be asked again at once: what has been asked for is gone."""
+        self._asked.pop(key, None)
 
     async def reconcile(self, key: Key) -> Result:
         """Let the cluster join, or report why it does not."""
@@ -78,12 +94,16 @@ class JoinReconciler:
         policy = None if profile is None else first_policy(self._state.policies.values(), profile)
         if profile is None or policy is None or profile["metadata"].get("deletionTimestamp"):
             self._state.problems.pop(key, None)
-            self._asked_s.pop(key, None)
+            self.forget(key)
             return DONE
         try:
             result = await self._join(key, profile, policy)
-        except (ConfigurationError, ApiError) as problem:
-            return self._refuse(key, profile, str(problem))
+        except (ConfigurationError, ApiError, ClusterError) as problem:
+            self._refuse(key, profile, str(problem))
+            if not problem.retryable:
+                return Result(requeue_after_s=_RETRY_S)
+            self.forget(key)
+            return Result(requeue_after_s=_CHANGED_RETRY_S)
         self._state.problems.pop(key, None)
         return result
 
@@ -101,17 +121,21 @@ class JoinReconciler:
                     f" {cluster['spec']['apiEndpoint']}. If it has moved, unjoin it, and it joins again"
                 )
             if has_joined(cluster):
-                self._asked_s.pop(key, None)
+                self.forget(key)
+                return DONE
+            if is_given_up(cluster):
+                # It did not answer, or took no credentials, for ten minutes. Nothing of it is there: it begins again.
+                await self._client.delete(FEDERATED_CLUSTERS, name, uid=cluster["metadata"]["uid"])
                 return DONE
         joins_at = None if cluster is None else str(cluster["spec"]["apiEndpoint"])
         access = choose_access(profile, self._providers, policy, joins_at)
         self._reject_duplicate(name, access)
-        if (wait_s := self._asked_s.get(key, 0.0) - self._clock.monotonic()) > 0:
+        if (wait_s := self._pause_s(key, access)) > 0:
             return Result(requeue_after_s=wait_s)
         secret = await self._secret_of(name, title)
         plugin = self._providers[access.provider].plugin
-        self._asked_s[key] = self._clock.monotonic() + _RETRY_S
-        found = await run_plugin(plugin, access.connection, access.config, timeout_s=_PLUGIN_TIMEOUT_S)
+        self._asked[key] = access, self._clock.monotonic()
+        found = await self._run_program(plugin, access.connection, access.config, timeout_s=_PLUGIN_TIMEOUT_S)
         if cluster is None:
             wanted = to_cluster(profile, policy, access.connection.server)
             await self._client.create(FEDERATED_CLUSTERS, wanted, field_manager=names.FIELD_MANAGER)
@@ -119,6 +143,13 @@ class JoinReconciler:
             self._recorder.event(profile, NORMAL, EVENT_PROFILE_JOINED, text)
         await self._write_secret(name, title, access, found, secret)
         return Result(requeue_after_s=_RETRY_S)
+
+    def _pause_s(self, key: Key, access: Access) -> float:
+        """Return for how many seconds the program must not run: a changed profile waits shortly, the same longer."""
+        if key not in self._asked:
+            return 0.0
+        asked, at_s = self._asked[key]
+        return at_s + (_RETRY_S if asked == access else _CHANGED_RETRY_S) - self._clock.monotonic()
 
     def _reject_duplicate(self, name: str, access: Access) -> None:
         for other in self._sources.clusters.list():
@@ -173,11 +204,10 @@ class JoinReconciler:
         except AlreadyExists:
             raise ConfigurationError(f"the Secret {metadata['name']} was created meanwhile; delete it") from None
 
-    def _refuse(self, key: Key, profile: Object, problem: str) -> Result:
+    def _refuse(self, key: Key, profile: Object, problem: str) -> None:
         if self._state.problems.get(key) != problem:
             self._state.problems[key] = problem
             self._recorder.event(profile, WARNING, EVENT_PROFILE_REFUSED, problem)
-        return Result(requeue_after_s=_RETRY_S)
 
 
 class JoinReport:

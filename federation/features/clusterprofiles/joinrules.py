@@ -177,6 +177,12 @@ def has_joined(cluster: Mapping[str, Any]) -> bool:
     return bool((cluster.get("status") or {}).get("joinPerformed"))
 
 
+def is_given_up(cluster: Mapping[str, Any]) -> bool:
+    """Return whether a cluster has not joined in time, so that its join has ended."""
+    condition = find((cluster.get("status") or {}).get("conditions"), names.CLUSTER_JOINED) or {}
+    return condition.get("reason") == names.REASON_JOIN_TIMEOUT_EXCEEDED and not has_joined(cluster)
+
+
 def failure_of(cluster: Mapping[str, Any]) -> str:
     """Return why a cluster could not join so far, "" if nothing is known."""
     condition = find((cluster.get("status") or {}).get("conditions"), names.CLUSTER_JOINED) or {}

@@ -44,6 +44,22 @@ def departed_clusters(federated: Mapping[str, Any]) -> frozenset[str]:
     return DEPARTED.of(federated) or frozenset()
 
 
+ARRIVING = AnnotationRecord(names.ARRIVING_CLUSTERS, frozenset[str])
+
+
+def arriving_clusters(federated: Mapping[str, Any]) -> frozenset[str]:
+    """Return the clusters whose copies of a workload are awaited by copies in clusters that it leaves."""
+    return ARRIVING.of(federated) or frozenset()
+
+
+def arriving_after(federated: Mapping[str, Any], clusters: Iterable[str]) -> frozenset[str]:
+    """Return the same for the scheduler's next placement. A cluster that leaves without a successor awaits nothing."""
+    before, after = frozenset(placement_of(federated, names.GLOBAL_SCHEDULER)), frozenset(clusters)
+    if not before - after and not departed_clusters(federated):
+        return frozenset()
+    return (arriving_clusters(federated) | (after - before)) & after
+
+
 def overrides_of(federated: Mapping[str, Any], controller: str) -> dict[str, list[Mapping[str, Any]]]:
     """Return the patches per cluster of the controller's entry."""
     for entry in (federated.get("spec") or {}).get("overrides") or ():

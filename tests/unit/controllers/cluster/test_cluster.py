@@ -19,7 +19,6 @@ from federation.controllers.cluster.names import (
     EVENT_CLUSTER_READY,
     EVENT_TERMINATING_CLUSTER_FAILED,
     REASON_CLUSTER_UNJOINABLE,
-    REASON_JOIN_TIMEOUT_EXCEEDED,
     REASON_TOKEN_NOT_OBTAINED,
 )
 
@@ -207,7 +206,7 @@ async def test_joining_is_given_up_after_its_time() -> None:
         await world.join("m1")
         await world.until_condition("m1", names.CLUSTER_JOINED, "False")
         await world.pass_time(660, step_s=1.0)
-        assert (await world.condition("m1", names.CLUSTER_JOINED))["reason"] == REASON_JOIN_TIMEOUT_EXCEEDED
+        assert (await world.condition("m1", names.CLUSTER_JOINED))["reason"] == names.REASON_JOIN_TIMEOUT_EXCEEDED
 
 
 async def test_a_missing_secret_is_told_and_cured() -> None:

@@ -85,3 +85,13 @@ async def test_rights_are_checked_again_when_credentials_change_during_a_check()
         assert await check.condition(cast("Client", member)) is None
     assert member.reviews == 2
     assert not check.is_due
+
+
+async def test_a_kind_that_is_federated_later_makes_one_discovery_due_unless_it_is_known() -> None:
+    schedule = await discovered(ManualClock())
+    assert not schedule.wants(DEPLOYMENTS)
+    assert schedule.wants(WIDGETS)
+    assert schedule.is_due
+    schedule.begin()
+    schedule.record(SERVED, is_partial=False)
+    assert not schedule.is_due

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from federation.api import names
 from federation.planning.federatedobject import placements
 
@@ -92,3 +94,30 @@ def test_parts_become_one_patch_of_one_version() -> None:
     assert set(patch["metadata"]["annotations"]) == {names.DEPARTED_CLUSTERS, "x"}
     assert patch["spec"] == {"placements": []}
     assert placements.to_merge_patch(fed_object, {}, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "departed", "known", "after", "expected"),
+    [
+        pytest.param([], None, None, ["a"], set(), id="first"),
+        pytest.param(["a"], None, None, ["a", "b"], set(), id="grows"),
+        pytest.param(["a", "b"], None, None, ["a"], set(), id="shrinks"),
+        pytest.param(["a"], None, None, ["b"], {"b"}, id="moves"),
+        pytest.param(["b"], '["a"]', '["b"]', ["c"], {"c"}, id="moves on"),
+        pytest.param(["b"], '["a"]', '["b"]', ["a"], {"a"}, id="is taken back"),
+        pytest.param(["b"], '["a"]', '["b"]', ["b", "c"], {"b", "c"}, id="grows meanwhile"),
+        pytest.param(["b"], '["a"]', '["b"]', ["b"], {"b"}, id="stays meanwhile"),
+        pytest.param(["b"], None, '["b"]', ["b"], set(), id="has moved"),
+        pytest.param(["b"], '["a"]', '["b"]', [], set(), id="leaves all"),
+    ],
+)
+def test_clusters_that_come_when_others_leave_are_arriving(
+    before: list[str], departed: str | None, known: str | None, after: list[str], expected: set[str]
+) -> None:
+    obj = a_fed_object(departed)
+    obj["spec"] = {
+        "placements": [{"controller": names.GLOBAL_SCHEDULER, "placement": [{"cluster": name} for name in before]}]
+    }
+    if known is not None:
+        obj["metadata"].setdefault("annotations", {})[names.ARRIVING_CLUSTERS] = known
+    assert placements.arriving_after(obj, after) == expected
