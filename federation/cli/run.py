@@ -47,7 +47,7 @@ _PROCESSES_MAX = 100
 """Members with a process each: 100 of them take about 10 GB."""
 _JOINS_MAX = 8
 """Members that join at the same time: light ones share one core, and each step of a join has a deadline."""
-_ATTEMPTS = 3
+_ATTEMPTS = 8
 """To join a member: on a busy machine the members' process can miss a deadline."""
 _PODS_PER_NODE = 5000
 """The capacity of a member's node: people try out large workloads."""

@@ -24,14 +24,16 @@ from federation.plans.planner import Planner, apply_edits
 from federation.plans.requestedchanges import RequestedChanges
 from federation.scheduling.whatif.state import ObjectChange
 from federation.web import delivery
-from federation.web.ui.actions import clusteractions, objectactions
+from federation.web.ui.actions import clusteractions, objectactions, policyactions
 from federation.web.ui.actions.action import Action, Form, Subject
 from federation.web.ui.forms import asked_time
 from federation.web.ui.planscreen import to_view
 from federation.web.ui.screen import Collection, Page, Screen
 from federation.web.ui.usertransport import client_of
 
-ACTIONS: Mapping[str, Action] = {row.name: row for row in (*clusteractions.ACTIONS, *objectactions.ACTIONS)}
+ACTIONS: Mapping[str, Action] = {
+    row.name: row for row in (*clusteractions.ACTIONS, *policyactions.ACTIONS, *objectactions.ACTIONS)
+}
 PATH = "/ui/act/{action}/{group}/{version}/{plural}/{namespace}/{name}"
 _FORM_BYTES_MAX = 3 * objectactions.YAML_BYTES_MAX + (64 << 10)
 """A form encodes some characters of a manifest as three."""

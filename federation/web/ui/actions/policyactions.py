@@ -1,0 +1,156 @@
+"""Actions on a policy whose changes go in waves: approve, pause, resume and abort, as `fedctl rollout` does. Pure.
+
+Approval and abortion are of the change that the form showed, so they never touch a later one.
+"""
+
+from collections.abc import Callable, Sequence
+
+from federation.api.resources import (
+    CLUSTER_OVERRIDE_POLICIES,
+    CLUSTER_PROPAGATION_POLICIES,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+)
+from federation.apimachinery.amounts import to_count
+from federation.apimachinery.errors import ConfigurationError
+from federation.planning.waves.changerules import ChangeRules, current_wave, find_change_rules, waiting_wave
+from federation.planning.waves.policychanges import FIELD, ChangeRecord, record_of
+from federation.planning.waves.waverecord import Phase
+from federation.planning.waves.waverules import REMAINING
+from federation.plans.edits import Edit
+from federation.web.ui.actions.action import Action, Field, Form, Subject
+
+_GROUP_RESOURCES = frozenset(
+    resource.group_resource
+    for resource in (
+        PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES, OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES,
+    )
+)  # fmt: skip
+_UNDERWAY = (Phase.PROGRESSING, Phase.STOPPED)
+
+
+def _change_of(subject: Subject) -> tuple[ChangeRecord, ChangeRules] | None:
+    """Return the last change of a policy and its rules, None for a policy whose changes do not go in waves."""
+    if subject.resource.group_resource not in _GROUP_RESOURCES:
+        return None
+    rules, record = find_change_rules(subject.obj), record_of(subject.obj)
+    return None if rules is None or record is None else (record, rules)
+
+
+def _if(accepts: Callable[[ChangeRecord, ChangeRules], bool]) -> Callable[[Subject], bool]:
+    """Return whether an action makes sense for a policy, by its change."""
+
+    def applies(subject: Subject) -> bool:
+        found = _change_of(subject)
+        return found is not None and accepts(*found)
+
+    return applies
+
+
+def _known(subject: Subject) -> tuple[ChangeRecord, ChangeRules]:
+    found = _change_of(subject)
+    if found is None:
+        raise ConfigurationError("Its changes reach all objects at once; it has no spec.changeRollout")
+    return found
+
+
+def _waiting(subject: Subject) -> str:
+    return waiting_wave(*_known(subject)) or ""
+
+
+def _to_approval(subject: Subject, form: Form) -> Edit:
+    wave = _waiting(subject)
+    _check_revision(subject, form)
+    if form.get("wave") != wave:
+        raise ConfigurationError("Another wave waits than the one that you saw. Open the page again; nothing was done.")
+    return _wish(subject, {"approvedWave": {"revision": _known(subject)[0].revision, "wave": wave}})
+
+
+def _to_abortion(subject: Subject, form: Form) -> Edit:
+    _check_revision(subject, form)
+    return _wish(subject, {"abort": _known(subject)[0].revision})
+
+
+def _check_revision(subject: Subject, form: Form) -> None:
+    if form.get("revision") != str(_known(subject)[0].revision):
+        raise ConfigurationError(
+            "The policy has changed again since you opened this page. Look at it; nothing was done."
+        )
+
+
+def _wish(subject: Subject, fields: dict[str, object]) -> Edit:
+    return subject.merge({"spec": {FIELD: fields}})
+
+
+def _revision(subject: Subject) -> Sequence[Field]:
+    return (Field("revision", "", "hidden", str(_known(subject)[0].revision)),)
+
+
+def _approval_text(subject: Subject) -> str:
+    record, rules = _known(subject)
+    wave = _waiting(subject)
+    found = next((each for each in rules.waves if each.name == wave), None)
+    who = (
+        "all other objects"
+        if wave == REMAINING or found is None or found.objects is None
+        else (f"at most {to_count(found.objects, 'object')}")
+    )
+    failed = f" Change {record.revision} has failed before: {record.reason}." if record.phase is Phase.STOPPED else ""
+    return f"Wave {wave} of change {record.revision} starts: {who} of the policy get the new version.{failed}"
+
+
+def _abortion_text(subject: Subject) -> str:
+    record, rules = _known(subject)
+    current = current_wave(record)
+    changed = sum(wave.objects for wave in record.waves if wave.bound)
+    if rules.rolls_back:
+        return (
+            f"Change {record.revision} ends. The objects that have it, {changed} by now, return to the policy as it was"
+            " before. The spec of the policy stays as it is."
+        )
+    after = f" after wave {current.name}" if current is not None and current.bound else ""
+    return f"No other object gets change {record.revision}{after}. The objects that have it, {changed} by now, keep it."
+
+
+ACTIONS: Sequence[Action] = (
+    Action(
+        "approve-wave",
+        "Approve the wave",
+        "Approve the wave",
+        _if(lambda record, rules: waiting_wave(record, rules) is not None),
+        _to_approval,
+        _approval_text,
+        lambda subject: (*_revision(subject), Field("wave", "", "hidden", _waiting(subject))),
+        is_planned=False,
+    ),
+    Action(
+        "pause-waves",
+        "Pause the waves",
+        "Pause the waves",
+        _if(lambda record, rules: record.phase in _UNDERWAY and not rules.wishes.is_paused),
+        lambda subject, _: _wish(subject, {"paused": True}),
+        lambda _: "No other wave starts until it is resumed. Objects that have the new version keep it.",
+        is_planned=False,
+    ),
+    Action(
+        "resume-waves",
+        "Resume the waves",
+        "Resume the waves",
+        _if(lambda _, rules: rules.wishes.is_paused),
+        lambda subject, _: _wish(subject, {"paused": False}),
+        lambda _: "Waves start again as soon as the gates before them hold.",
+        is_planned=False,
+    ),
+    Action(
+        "abort-change",
+        "Abort the change",
+        "Abort the change",
+        _if(lambda record, rules: record.phase in _UNDERWAY and rules.wishes.abort != record.revision),
+        _to_abortion,
+        _abortion_text,
+        _revision,
+        is_planned=False,
+        is_final=True,
+    ),
+)
+"""In the order of their buttons."""
