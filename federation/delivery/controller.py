@@ -196,7 +196,7 @@ class SyncController:
     def _subscribe(self) -> None:
         handlers = self._handlers
         self._objects.subscribe(handlers.on_federated, None)
-        self._objects.subscribe(handlers.on_dispatch_due, TRIGGERS, writer=WRITER)
+        self._objects.subscribe(handlers.on_dispatch_due, TRIGGERS, writer=WRITER, is_late=True)
         self._objects.types.add_listener(handlers.on_type_added, handlers.on_type_removed)
         self._cluster_informer.add_handler(handlers.on_cluster)
         self._tombstones.add_handler(handlers.on_leftover)

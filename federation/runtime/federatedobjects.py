@@ -24,7 +24,8 @@ from federation.client.client import Client, Objects
 from federation.runtime.assumecache import AssumeCache
 from federation.runtime.controller import Key, key_of
 from federation.runtime.federatedtypes import FederatedTypes
-from federation.runtime.informer import Handler, Informer
+from federation.runtime.handlers import Handler
+from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
 from federation.runtime.subscription import Subscription, Triggers
 
@@ -222,18 +223,25 @@ class FederatedObjects:
     # -- events
 
     def subscribe(
-        self, handler: Handler, triggers: Triggers | None, *, writer: str = "", is_replayed: bool = True
+        self,
+        handler: Handler,
+        triggers: Triggers | None,
+        *,
+        writer: str = "",
+        is_replayed: bool = True,
+        is_late: bool = False,
     ) -> None:
         """Call the handler for every event that passes the triggers (None: every event), and now for cached objects.
 
         With a `writer`, which can have one subscription, the events of that writer's own patches are left out. Without
         `is_replayed` the handler is not called for objects that are cached now: reading ten thousand takes 0.1 s.
+        A late handler (`handlers.py`) gets the objects that exist at the start after the list of them.
         """
         subscription = Subscription(handler, triggers)
         if writer:
             self._subscriptions[writer] = subscription
         for informer in self._informers:
-            informer.add_handler(subscription.handle, is_replayed=is_replayed)
+            informer.add_handler(subscription.handle, is_replayed=is_replayed, is_late=is_late)
 
     def defer(self, key: Key, *, writer: str) -> None:
         """Call the writer's handler when the object becomes due, even without a change that matters to it.

@@ -1,9 +1,9 @@
 """A cache of one collection: list in pages, watch from that revision, list again when the watch expires.
 
 While the server does not answer, the cache keeps its objects: only a watch event or a complete list removes one.
-Handlers are called in order, synchronously, with `(old, new)`, and must be cheap: they enqueue keys. Cached objects are
-read-only. An informer lives as long as the collection has users; `informers.py` shares the host's informers,
-`members.py` those of the members.
+Handlers (`handlers.py`) get `(old, new)` and must be cheap: they enqueue keys. Cached objects are read-only. An
+informer lives as long as the collection has users; `informers.py` shares the host's informers, `members.py` those of
+the members.
 """
 
 import asyncio
@@ -30,6 +30,7 @@ from federation.apimachinery.objectshape import is_storable
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client, ObjectPage, Objects, WatchBatch, WatchEventType
 from federation.runtime.admittance import Admittance, CacheBudget, Transform, bookmark_revision, is_within, needs_list
+from federation.runtime.handlers import Handler, Handlers
 from federation.runtime.indexer import Cache, CacheKey, cache_key, to_revision
 from federation.runtime.listpages import opened, read_pages
 from federation.runtime.replay import replay
@@ -49,9 +50,6 @@ _handler_failures = Counter(
     "federation_runtime_informer_handler_failures_total", "Handlers that raised: a bug of ours", ["cluster", "resource"]
 )
 _objects = Gauge("federation_runtime_informer_objects", "Objects in the cache", ["cluster", "resource"])
-
-Handler = Callable[[Object | None, Object | None], None]
-"""Called with `(None, new)` for an add, `(old, new)` for an update, `(old, None)` for a delete with the last state."""
 
 _HEALTHY_S = 1.0
 """A watch that lasted this long is no failure, even without events."""
@@ -123,7 +121,6 @@ class Informer:
             pages_max=self._options.list_pages_max,
             objects_max=self._options.list_objects_max,
         )
-        self._handlers: list[Handler] = []
         self._revision = ""
         self._must_list = True
         self._synced = asyncio.Event()
@@ -134,7 +131,9 @@ class Informer:
         self._watching: asyncio.Future[None] | None = None
         labels = (cluster, resource.group_resource)
         self._lists, self._events = _lists.labels(*labels), _events.labels(*labels)
-        self._failed, self._handler_failed = _failures.labels(*labels), _handler_failures.labels(*labels)
+        self._failed = _failures.labels(*labels)
+        failed = partial(_note_failed_handler, _handler_failures.labels(*labels), self._admittance, labels)
+        self._handlers = Handlers(self.cache, self._clock, failed)
         cache = weakref.ref(self.cache)
         _objects.labels(*labels).set_function(lambda: len(cache() or ()))
 
@@ -194,16 +193,12 @@ class Informer:
         """Return once the first complete list is in the cache."""
         await self._synced.wait()
 
-    def add_handler(self, handler: Handler, *, is_replayed: bool = True) -> Callable[[], None]:
+    def add_handler(self, handler: Handler, *, is_replayed: bool = True, is_late: bool = False) -> Callable[[], None]:
         """Call the handler for every change from now on, and now for every cached object as an add.
 
-        Returns a function that removes it.
+        A late handler gets these objects, and those of the first list, afterwards. Returns a function that removes it.
         """
-        self._handlers.append(handler)
-        with replay():
-            for obj in self.cache.scan() if is_replayed else ():
-                self._call(handler, None, obj)
-        return lambda: self._handlers.remove(handler) if handler in self._handlers else None
+        return self._handlers.add(handler, is_replayed=is_replayed, is_late=is_late)
 
     # -- following
 
@@ -222,6 +217,14 @@ class Informer:
 
     async def run(self) -> None:
         """Follow the collection until cancelled; failures are retried after a pause that doubles."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._handlers.run_in(group)
+                await self._follow_forever()
+        finally:
+            self._handlers.run_in(None)
+
+    async def _follow_forever(self) -> None:
         pause_s = self._options.backoff_s_min
         while True:
             progress, started_s = self._progress, self._clock.monotonic()
@@ -319,6 +322,7 @@ class Informer:
         self._reach(revision)
         self.has_synced = True
         self._synced.set()
+        self._handlers.open()
 
     def _pages(self) -> AbstractAsyncContextManager[AsyncGenerator[tuple[ObjectPage, bool]]]:
         """Return the pages of a list, each with True if it is the first one."""
@@ -425,26 +429,22 @@ class Informer:
             return
         kept, text = admitted
         self.cache.put(key, kept, text, is_listed=is_listed)
-        for handler in self._handlers:
-            self._call(handler, known, kept)
+        self._handlers.call(known, kept)
 
     def _drop(self, key: CacheKey, last: Object | None) -> None:
         known = self.cache.get(*key)
         last = self._admittance.shrink(last) if last is not None else None
         self._admittance.forget(key)
         self.cache.remove(key)
-        for handler in self._handlers:
-            self._call(handler, last or known, None)
-
-    def _call(self, handler: Handler, old: Object | None, new: Object | None) -> None:
-        try:
-            handler(old, new)
-        except Exception:  # noqa: BLE001  # a broken handler must not stop the others
-            self._handler_failed.inc()
-            if self._admittance.may_log():
-                _log.exception("handler failed", cluster=self.cluster, resource=self.resource.group_resource)
+        self._handlers.call(last or known, None)
 
     def _reach(self, revision: str) -> None:
         self._revision = revision
         if self._waiters:
             self._waiters.reach(to_revision(revision))
+
+
+def _note_failed_handler(failed: Counter, admittance: Admittance, labels: tuple[str, str]) -> None:
+    failed.inc()
+    if admittance.may_log():
+        _log.exception("handler failed", cluster=labels[0], resource=labels[1])

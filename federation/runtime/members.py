@@ -23,7 +23,8 @@ from federation.apimachinery.resources import NODES, PODS, Object, Resource
 from federation.client.breaker import Breaker
 from federation.client.client import Client
 from federation.runtime.admittance import CacheBudget, Transform
-from federation.runtime.informer import Handler, Informer, InformerOptions
+from federation.runtime.handlers import Handler
+from federation.runtime.informer import Informer, InformerOptions
 from federation.runtime.informers import Informers
 from federation.runtime.pageslots import PageSlots
 from federation.runtime.podstream import WITHOUT_NODE, PodStream

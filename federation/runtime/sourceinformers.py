@@ -17,11 +17,12 @@ SourceHandler = Callable[[FederatedType, Object | None, Object | None], None]
 
 
 class SourceInformers:
-    """Follows the sources of federated types with one handler."""
+    """Follows the sources of federated types with one handler, which may be a late one (`handlers.py`)."""
 
-    def __init__(self, informers: Informers, handler: SourceHandler) -> None:
+    def __init__(self, informers: Informers, handler: SourceHandler, *, is_late: bool = False) -> None:
         self._informers = informers
         self._handler = handler
+        self._is_late = is_late
         self._followed: dict[Resource, Informer] = {}
         self._stop: dict[Resource, Callable[[], None]] = {}
 
@@ -45,7 +46,7 @@ class SourceInformers:
             return
         # Known before the handler is added, because that replays the cached objects.
         informer = self._followed[resource] = self._informers.for_resource(resource)
-        self._stop[resource] = informer.add_handler(partial(self._handler, type_))
+        self._stop[resource] = informer.add_handler(partial(self._handler, type_), is_late=self._is_late)
 
     def unfollow(self, type_: FederatedType) -> None:
         """Stop following the type's sources."""

@@ -47,7 +47,7 @@ class AutoMigrationController:
         self.controller: Controller[Key] = Controller(
             "automigration", self._reconciler.reconcile, workers=_WORKERS, clock=host.clock, resync=self._all_keys
         )
-        host.objects.subscribe(self._on_federated, _TRIGGERS)
+        host.objects.subscribe(self._on_federated, _TRIGGERS, is_late=True)
         self._clusters.add_handler(self._on_cluster)
         host.members.add_handler(self._on_member_object)
         host.members.add_capacity_handler(self._on_capacity)

@@ -62,7 +62,7 @@ class FederateController:
         chosen = options or FederateOptions()
         self._objects = host.objects
         self._types = host.objects.types
-        self._sources = SourceInformers(host.informers, self._on_source)
+        self._sources = SourceInformers(host.informers, self._on_source, is_late=True)
         self._selection = selection
         self._deleted: set[SourceKey] = set()
         self._bindings = Bindings()
@@ -93,8 +93,8 @@ class FederateController:
         """Subscribe, and start the workers once all caches are synced."""
         for policies in self._policies:
             policies.add_handler(self._on_policy)
-        self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER)
-        self._objects.subscribe(self._on_placed, _PLACED)
+        self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER, is_late=True)
+        self._objects.subscribe(self._on_placed, _PLACED, is_late=True)
         stop = self._types.add_listener(self._sources.follow, self._sources.unfollow)
         try:
             synced = [*(each.wait_synced() for each in self._policies), *(each.wait_synced() for each in self._holds)]

@@ -96,7 +96,7 @@ class FollowerController:
         self._objects.subscribe(self._on_leader, _RELATIONS)
         self._objects.subscribe(self._on_leader_state, None)
         self._objects.subscribe(self._on_follower, _RELATIONS, writer=WRITER)
-        self._objects.subscribe(self._on_refusals, _REFUSALS)
+        self._objects.subscribe(self._on_refusals, _REFUSALS, is_late=True)
         await self._objects.wait_synced()
         await self._guard.recall()
         await self.controller.run()

@@ -76,7 +76,7 @@ class NamespaceController:
         """Subscribe, and start the workers once all caches are synced."""
         self._clusters.add_handler(self._on_cluster)
         self._projects.add_handler(self._on_project)
-        self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER)
+        self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER, is_late=True)
         await asyncio.gather(self._objects.wait_synced(), self._clusters.wait_synced(), self._projects.wait_synced())
         await self.controller.run()
 

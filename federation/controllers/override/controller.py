@@ -95,7 +95,7 @@ class OverrideController:
         await asyncio.gather(
             *(informer.wait_synced() for informer in [*self._policies, self._clusters, self._projects])
         )
-        self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER)
+        self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER, is_late=True)
         await self._objects.wait_synced()
         await self._guard.recall()
         self._is_started = True

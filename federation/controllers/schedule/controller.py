@@ -199,8 +199,8 @@ class ScheduleController:
         self._begin_records()
         for informer, handler in self._watches:
             informer.add_handler(handler)
-        self._objects.subscribe(self._handlers.on_federated, _TRIGGERS, writer=WRITER)
-        self._objects.subscribe(self._holds.on_federated, None)
+        self._objects.subscribe(self._handlers.on_federated, _TRIGGERS, writer=WRITER, is_late=True)
+        self._objects.subscribe(self._holds.on_federated, None, is_late=True)
         # Before that, a cluster or policy that exists could look as if it did not.
         await self._reconciler.freezes.wait_synced()
         await asyncio.gather(self._objects.wait_synced(), *(informer.wait_synced() for informer, _ in self._watches))

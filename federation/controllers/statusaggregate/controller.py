@@ -56,14 +56,14 @@ class StatusAggregateController:
         self._objects = host.objects
         self._types = host.objects.types
         self._clock = host.clock
-        self._sources = SourceInformers(host.informers, self._on_source)
+        self._sources = SourceInformers(host.informers, self._on_source, is_late=True)
         self._pace: Coalescer[Key] = Coalescer(chosen.pace)
         self._reconciler = Reconciler(host, self._sources.get, self._pace, compile_rule, chosen.rules_s_max)
         self.controller: Controller[Key] = Controller(
             "statusaggregate", self._reconciler.reconcile, workers=chosen.workers, clock=host.clock, ends_delays=True
         )
         self._types.add_listener(self._follow, self._sources.unfollow)
-        host.objects.subscribe(self._on_federated, _TRIGGERS)
+        host.objects.subscribe(self._on_federated, _TRIGGERS, is_late=True)
         host.members.add_handler(self._on_member)
         host.members.add_sync_listener(self._on_synced)
 

@@ -41,7 +41,7 @@ class StatusCollectController:
         self.controller: Controller[Key] = Controller(
             "statuscollect", self._reconciler.reconcile, workers=chosen.workers, clock=host.clock, ends_delays=True
         )
-        host.objects.subscribe(self._on_federated, _TRIGGERS)
+        host.objects.subscribe(self._on_federated, _TRIGGERS, is_late=True)
         host.members.add_handler(self._on_member)
         host.members.add_sync_listener(self._on_synced)
 

@@ -39,7 +39,7 @@ class TTLAfterFinishedController:
         self.controller: Controller[Key] = Controller(
             "ttlafterfinished", reconciler.reconcile, workers=chosen.workers, clock=host.clock
         )
-        host.objects.subscribe(self._on_federated, _TRIGGERS)
+        host.objects.subscribe(self._on_federated, _TRIGGERS, is_late=True)
 
     async def run(self) -> None:
         """Run until cancelled."""

@@ -18,8 +18,8 @@ from federation.client.client import Client
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.planning.leftovers.record import Record, from_manifest, record_name, to_manifest
 from federation.planning.leftovers.restoration import Restoration
+from federation.runtime.handlers import Handler
 from federation.runtime.indexer import revision_of, to_revision
-from federation.runtime.informer import Handler
 from federation.runtime.informers import Informers
 
 _log = structlog.get_logger(__name__)

@@ -43,7 +43,7 @@ class ApplicationFailoverController:
         )
         host.objects.add_index(_BY_CLUSTER, _clusters_of)
         host.objects.add_index(_BY_KIND, _kinds_of)
-        host.objects.subscribe(self._on_federated, _TRIGGERS)
+        host.objects.subscribe(self._on_federated, _TRIGGERS, is_late=True)
         self._clusters.add_handler(self._on_cluster)
         host.members.add_handler(self._on_member_object)
 

@@ -49,7 +49,7 @@ class AutoscalerController:
     async def run(self) -> None:
         """Subscribe, and start the workers once all caches are synced."""
         self._scalers.add_handler(self._on_scaler)
-        self._objects.subscribe(self._on_federated, _TRIGGERS)
+        self._objects.subscribe(self._on_federated, _TRIGGERS, is_late=True)
         for policies in self._policies.values():
             policies.add_handler(self._on_policy)
         synced = (informer.wait_synced() for informer in (self._scalers, *self._policies.values()))

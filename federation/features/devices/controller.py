@@ -27,7 +27,7 @@ class DeviceClaimController:
     async def run(self) -> None:
         """Subscribe once all objects are known, and start the workers."""
         await self._objects.wait_synced()
-        self._objects.subscribe(self._on_federated, None)
+        self._objects.subscribe(self._on_federated, None, is_late=True)
         await self.controller.run()
 
     def _claims_named(self, federated: Object) -> Iterator[str]:

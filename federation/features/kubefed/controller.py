@@ -52,7 +52,7 @@ class KubeFedController:
         self._preferences.add_handler(self._on_preference)
         for policies in self._policies.values():
             policies.add_handler(self._on_policy)
-        host.objects.subscribe(self._on_propagated, _TRIGGERS)
+        host.objects.subscribe(self._on_propagated, _TRIGGERS, is_late=True)
 
     async def run(self) -> None:
         """Start the workers once every cache is synced: a missing preference must not look like a deleted one."""

@@ -58,7 +58,7 @@ class ServiceExportController:
         self._exports.add_handler(self._on_export)
         self._slices.add_handler(self._on_copy)
         self._clusters.add_handler(self._on_cluster)
-        self._objects.subscribe(self._on_federated, Triggers(deletion=False))
+        self._objects.subscribe(self._on_federated, Triggers(deletion=False), is_late=True)
         self._members.add_handler(self._on_member)
         self._members.add_sync_listener(self._on_synced)
         informers = (self._exports, self._services, self._slices, self._clusters)

@@ -39,7 +39,7 @@ class ServiceImportController:
     async def run(self) -> None:
         """Subscribe, and start the workers once all caches are synced."""
         self._imports.add_handler(self._on_import)
-        self._objects.subscribe(self._on_federated, Triggers(), writer=WRITER)
+        self._objects.subscribe(self._on_federated, Triggers(), writer=WRITER, is_late=True)
         await asyncio.gather(self._objects.wait_synced(), self._imports.wait_synced())
         await self.controller.run()
 

@@ -12,7 +12,8 @@ from federation.apimachinery.resources import CONTROLLER_REVISIONS, CRDS, Object
 from federation.apimachinery.selectors import SelectorError, compile_label_selector
 from federation.features.uniteddeployment.localpods import SubsetPods
 from federation.features.uniteddeployment.rules.workloadkinds import KINDS, WorkloadKind
-from federation.runtime.informer import Handler, Informer
+from federation.runtime.handlers import Handler
+from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
 
 _BY_OWNER = "uniteddeployments/owner"

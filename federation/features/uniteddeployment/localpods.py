@@ -7,7 +7,7 @@ from federation.api import names
 from federation.apimachinery.resources import PODS, Object
 from federation.client.client import Client
 from federation.features.uniteddeployment.rules.workloadkinds import WorkloadKind
-from federation.runtime.informer import Handler
+from federation.runtime.handlers import Handler
 from federation.runtime.informers import Informers
 
 BY_SUBSET = "uniteddeployments/subset"

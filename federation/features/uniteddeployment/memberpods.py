@@ -17,8 +17,9 @@ from federation.features.uniteddeployment.localpods import BY_SUBSET, subset_key
 from federation.features.uniteddeployment.rules.clustertargets import target_of
 from federation.features.uniteddeployment.rules.workloadkinds import WorkloadKind
 from federation.planning.federatedobject.placements import effective_placement
+from federation.runtime.handlers import Handler
 from federation.runtime.host import Host
-from federation.runtime.informer import Handler, Informer
+from federation.runtime.informer import Informer
 from federation.runtime.transforms import drop_managed_fields
 
 

@@ -84,7 +84,7 @@ class RolloutController:
         """Subscribe, and start the workers once the host's objects are cached."""
         self._rollouts.add_handler(self._on_rollout)
         self._clusters.add_handler(self._on_cluster)
-        self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER)
+        self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER, is_late=True)
         await asyncio.gather(
             self._objects.wait_synced(),
             self._rollouts.wait_synced(),

@@ -82,7 +82,7 @@ class WorkloadSpreadController:
         """Subscribe, and start the workers once all caches are synced."""
         self._clusters.add_handler(self._on_cluster)
         self._spreads.add_handler(self._on_source)
-        self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER)
+        self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER, is_late=True)
         await asyncio.gather(self._objects.wait_synced(), self._clusters.wait_synced(), self._spreads.wait_synced())
         await self.controller.run()
 

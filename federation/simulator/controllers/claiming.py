@@ -13,7 +13,8 @@ from federation.apimachinery.resources import Object, Resource
 from federation.apimachinery.selectors import Selector, compile_label_selector
 from federation.client.client import Client
 from federation.runtime.controller import Controller, Key
-from federation.runtime.informer import Handler, Informer
+from federation.runtime.handlers import Handler
+from federation.runtime.informer import Informer
 
 BY_OWNER = "owner"
 """The index of dependents by the uid of the controlling owner."""

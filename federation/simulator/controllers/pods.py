@@ -18,7 +18,8 @@ from federation.apimachinery.resources import PODS, Object, Resource
 from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.events import WARNING, Recorder
-from federation.runtime.informer import Handler, Informer
+from federation.runtime.handlers import Handler
+from federation.runtime.informer import Informer
 from federation.simulator.controllers.claiming import Dependents
 
 FAILED_CREATE = "FailedCreate"

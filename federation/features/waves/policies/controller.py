@@ -81,7 +81,7 @@ class PolicyChangeController:
             informer.add_handler(partial(self._on_policy, resource))
         synced = (informer.wait_synced() for informer in self._informers.values())
         await asyncio.gather(self._objects.types.wait_synced(), self._clusters.wait_synced(), *synced)
-        self._objects.subscribe(self._on_federated, _TRIGGERS)
+        self._objects.subscribe(self._on_federated, _TRIGGERS, is_late=True)
         await self._objects.wait_synced()
         await self.controller.run()
 

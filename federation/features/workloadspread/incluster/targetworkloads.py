@@ -32,7 +32,8 @@ from federation.features.workloadspread.rules.references import (
 )
 from federation.features.workloadspread.rules.subsets import target_of
 from federation.features.workloadspread.rules.totals import UNKNOWN, total_replicas
-from federation.runtime.informer import Handler, Informer
+from federation.runtime.handlers import Handler
+from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
 
 BY_CONTROLLER = "controller"
