@@ -36,6 +36,11 @@ def is_replayed(priority: int) -> bool:
     return priority >= REPLAYED
 
 
+def is_replaying() -> bool:
+    """Return whether a handler that is called now gets an object that existed before, not a new one."""
+    return bool(_replays.depth)
+
+
 def priority_offset() -> int:
     """Return the number to add to priorities now, 0 outside of a replay."""
     return 2 * REPLAYED if _replays.depth else 0

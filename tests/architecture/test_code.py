@@ -15,7 +15,7 @@ PURE_IN_WINGS = re.compile(r"federation/features/\w+/(rules/\w+|rules|names)\.py
 MAY_CATCH_EVERYTHING = {
     "federation/apimachinery/tasks.py": "a failed loop is logged, counted and restarted",
     "federation/runtime/controller.py": "a failed reconcile is logged, counted and retried",
-    "federation/runtime/informer.py": "one listener that broke must not keep the others from hearing of changes",
+    "federation/runtime/handlers.py": "one listener that broke must not keep the others from hearing of changes",
     "federation/scheduling/engine.py": "whatever a stranger's plugin raises is that plugin's failure",
     "federation/features/queues/rules/faults.py": "an error about one job is that job's; it must not stop all queues",
     "federation/features/queues/reconcile.py": "the same, for what is written about one job",

@@ -47,6 +47,7 @@ class AutoMigrationController:
         self.controller: Controller[Key] = Controller(
             "automigration", self._reconciler.reconcile, workers=_WORKERS, clock=host.clock, resync=self._all_keys
         )
+        self._types.add_listener(self._on_type, self._on_type)
         host.objects.subscribe(self._on_federated, _TRIGGERS, is_late=True)
         self._clusters.add_handler(self._on_cluster)
         host.members.add_handler(self._on_member_object)
@@ -57,7 +58,6 @@ class AutoMigrationController:
     async def run(self) -> None:
         """Run until cancelled."""
         await asyncio.gather(self._objects.wait_synced(), self._clusters.wait_synced())
-        self._types.add_listener(self._on_type, self._on_type)
         await self.controller.run()
 
     # -- dependencies

@@ -27,6 +27,7 @@ from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.fleethistory import Counter, FleetHistory, Happening
 from federation.runtime.fleethistory import Gauge as Series
 from federation.runtime.informers import Informers
+from federation.runtime.replay import is_replaying
 from federation.runtime.sourceinformers import SourceInformers
 
 _log = structlog.get_logger(__name__)
@@ -128,9 +129,9 @@ class FleetMetrics:
         """The last hours of these numbers, for the web UI."""
         self._shares: dict[str, ClusterShare] = {}
         self._fleet = _Fleet()
-        self._sources = SourceInformers(informers, self._on_source)
+        self._sources = SourceInformers(informers, self._on_source, is_late=True)
         objects.types.add_listener(self._sources.follow, self._sources.unfollow)
-        objects.subscribe(self._on_federated, None)
+        objects.subscribe(self._on_federated, None, is_late=True)
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         self._clusters.add_handler(self._on_cluster)
 
@@ -210,7 +211,7 @@ class FleetMetrics:
         self._measure(key, old, new, stage)
 
     def _measure(self, key: Key, old: Object | None, new: Object | None, stage: Stage | None) -> None:
-        if old is None and new is not None and self._objects.has_synced and len(self._deliveries) < _FOLLOWED_MAX:
+        if old is None and new is not None and not is_replaying() and len(self._deliveries) < _FOLLOWED_MAX:
             now_s = self._clock.monotonic()
             created_s = self._created_s.pop(key, now_s - 2 * _FEDERATED_S_MAX)
             if now_s - created_s <= _FEDERATED_S_MAX:
@@ -235,7 +236,7 @@ class FleetMetrics:
         if new is None or (old is not None and not self._deliveries):
             return
         key = self._objects.key_of_source(type_, new)
-        if old is None and key not in self._stages and self._objects.has_synced:
+        if old is None and key not in self._stages and not is_replaying():
             if len(self._created_s) >= _CREATED_MAX:
                 del self._created_s[next(iter(self._created_s))]
             self._created_s[key] = self._clock.monotonic()

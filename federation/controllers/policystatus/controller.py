@@ -1,8 +1,8 @@
 """Triggers of the policy status, and its wiring; `scheduling/policyusage.py` counts, `reconcile.py` writes.
 
 Changes of an object are matched at once, as they arrive. The status of a policy is written a moment later, so that a
-burst of objects is one write. A changed policy may gain or lose all objects of a kind: they wait in a set, and the next
-reconcile of any policy matches them in slices.
+burst of objects is one write. A changed policy may gain or lose all objects of a kind: they wait in a set, as all do
+after a start, and the next reconcile of any policy matches them in slices.
 """
 
 import asyncio
@@ -18,12 +18,13 @@ from federation.planning.waves.policychanges import is_policy_changed
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.host import Host
 from federation.runtime.subscription import Triggers
+from federation.runtime.timeslice import replay_slice
 from federation.scheduling.policyusage import POLICIES, PolicyKey, PolicyUsage
 
 _TRIGGERS = Triggers(generation=False, template=True, labels=True, deletion=False)
 """Everything that policies match. An object that is being deleted counts until it is gone."""
-_SLICE = 128
-"""Objects that are matched again before the event loop gets a turn."""
+_SLICE = 10
+"""Objects that are matched again before others get a turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class PolicyStatusController:
         self._objects = host.objects
         self._usage = usage
         self._coalescing_s = chosen.coalescing_s
+        self._clock = host.clock
         self._is_matching = False
         self._informers = {resource: host.informers.for_resource(resource) for resource in POLICIES}
         reconciler = Reconciler(host.client, usage, policy=self._policy, match_again=self._match_again)
@@ -66,9 +68,11 @@ class PolicyStatusController:
         await asyncio.gather(self._objects.types.wait_synced(), *synced)
         stop = self._objects.types.add_listener(self._on_type, self._on_type)
         self._is_matching = True
-        self._objects.subscribe(self._on_federated, _TRIGGERS)
         try:
             await self._objects.wait_synced()
+            if next(self._policies(), None) is not None:
+                self._usage.unmatched.update(self._objects.all_keys())
+            self._objects.subscribe(self._on_federated, _TRIGGERS, is_replayed=False)
             self._usage.is_started = True
             self._enqueue(self._policies())
             await self.controller.run()
@@ -92,7 +96,7 @@ class PolicyStatusController:
             self._enqueue(self._usage.match(key, self._objects.get(Key(*key))))
             count += 1
             if count % _SLICE == 0:
-                await asyncio.sleep(0)
+                await replay_slice(self._clock).turn()
 
     def _enqueue(self, policies: Collection[PolicyKey] | Iterator[PolicyKey]) -> None:
         for policy in policies:
