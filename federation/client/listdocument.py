@@ -17,7 +17,10 @@ Parse = Callable[[Text], Any]
 
 
 class Items(Sequence[Any]):
-    """The items of a list. Each is parsed whenever it is read, so the reader owns it; that may raise ClusterError."""
+    """The items of a list, or a part of them. Each is parsed whenever it is read, so the reader owns it; ClusterError.
+
+    A reader that lets each go before the next one finds the memory of both in the processor's cache.
+    """
 
     def __init__(self, texts: Sequence[Text], parse: Parse) -> None:
         self._texts = texts
@@ -30,11 +33,11 @@ class Items(Sequence[Any]):
     def __getitem__(self, index: int) -> Any: ...
 
     @overload
-    def __getitem__(self, index: slice) -> list[Any]: ...
+    def __getitem__(self, index: slice) -> "Items": ...
 
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
-            return list(map(self._parse, self._texts[index]))
+            return Items(self._texts[index], self._parse)
         return self._parse(self._texts[index])
 
     def __iter__(self) -> Iterator[Any]:

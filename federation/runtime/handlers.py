@@ -76,16 +76,15 @@ class Handlers:
 
     async def _replay(self, handlers: list[Handler]) -> None:
         try:
-            objects = self._cache.scan()
-            while True:
+            objects, is_complete = self._cache.scan(), False
+            while not is_complete:
                 await list_slice(self._clock).turn()
+                called, is_complete = [handler for handler in handlers if handler in self._active], True
                 with replay():
-                    part = list(islice(objects, _PART))
-                    for handler in handlers:
-                        for obj in part if handler in self._active else ():
+                    for obj in islice(objects, _PART):
+                        is_complete = False
+                        for handler in called:
                             self._call(handler, None, obj)
-                if not part:
-                    return
         except asyncio.CancelledError:
             self._waiting.extend(handler for handler in handlers if handler in self._active)  # for the next run
             raise

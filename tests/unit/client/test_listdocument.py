@@ -29,7 +29,7 @@ def test_items_are_those_of_a_parser_that_reads_everything(items: list[object], 
     assert found["metadata"] == wanted["metadata"]
     assert len(found["items"]) == len(wanted["items"])
     assert list(found["items"]) == wanted["items"]
-    assert found["items"][1:3] == wanted["items"][1:3]
+    assert list(found["items"][1:3]) == wanted["items"][1:3]
 
 
 @pytest.mark.parametrize(
