@@ -4,7 +4,7 @@ import pytest
 from tests.support.suite.costs import RECORD, REMEDY, ROOT, Cost, Record, unexplained
 from tests.support.suite.tiers import has_reason, name_of
 
-TEST_CPU_S = 1_300
+TEST_CPU_S = 1_250
 """`make test` ends in 12 minutes on two cores."""
 CHECK_CPU_S = 300
 """`make check` ends in 3 minutes, linters and types included."""
