@@ -200,11 +200,6 @@ def to_int64(amount: int) -> int:
     return max(INT64_MIN, min(amount, INT64_MAX))
 
 
-def add(left: str | float | Quantity, right: str | float | Quantity) -> Quantity:
-    """Return the sum of two quantities in any form."""
-    return parse(left) + parse(right)
-
-
 @lru_cache(maxsize=4096)
 def format_quantity(quantity: Quantity) -> str:
     """Return Kubernetes' canonical text: no fraction, the largest suffix that loses nothing."""

@@ -28,7 +28,6 @@ _POLL_S = 0.5
 _STILL_S = 10.0
 """After this time without progress the objects that have not left are named."""
 _SHOWN_MAX = 20
-_NO_ROOM = "other clusters have no room"
 Cluster = Annotated[
     str, typer.Argument(metavar="CLUSTER", autocompletion=candidates.clusters, help="Name of the member.")
 ]

@@ -65,7 +65,6 @@ from federation.scheduling.unit import build_unit
 from federation.scheduling.usermigration import MigrationError, applied_annotation
 from federation.scheduling.workloadspreads import SpreadIndex
 
-_SUMMARY_LENGTH_MAX = 512
 Annotations = dict[str, str | None]
 """Annotations to write; None removes one."""
 

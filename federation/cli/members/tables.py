@@ -26,11 +26,6 @@ class Row:
     cells: Mapping[str, str]
 
 
-def is_table(answer: Object) -> bool:
-    """Return whether the server sent a Table."""
-    return answer.get("kind") == "Table"
-
-
 def columns_of(table: Object, *, is_wide: bool) -> list[tuple[int, str]]:
     """Return position and heading of each column to print; columns with a priority are for wide output."""
     return [

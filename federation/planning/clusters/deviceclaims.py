@@ -138,11 +138,6 @@ def device_text(resource: str, amount: int) -> str:
     return f"{amount} {'device' if amount == 1 else 'devices'} {resource.partition(' ')[2]}"
 
 
-def is_need(resource: str) -> bool:
-    """Return whether a resource is that of a need, which only clusters have that were compared with it."""
-    return resource.startswith(_NEED)
-
-
 def claim_refs(pod: Mapping[str, Any]) -> list[str]:
     """Return what a pod spec claims, with repetitions: `claim/NAME`, `template/NAME`."""
     found = []

@@ -33,7 +33,6 @@ from federation.scheduling.framework.types import (
 
 STEP = "Devices"
 """The name of this step in explanations and rejections."""
-Counts = tuple[tuple[DeviceNeed, int], ...]
 _REJECTION = Status(Code.UNSCHEDULABLE, ("cluster(s) had no node with the devices that a pod claims",), STEP)
 
 

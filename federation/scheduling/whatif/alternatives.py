@@ -31,7 +31,6 @@ from federation.scheduling.podrequest import counted_demand_of
 from federation.scheduling.whatif.state import CompiledState
 
 _End = tuple[float, Resources]
-_Alternatives = list[Mapping[str, Any]]
 
 
 def compare_clusters(

@@ -15,7 +15,6 @@ from federation.web.ui.objectscreen import merged_name
 from federation.web.ui.objecttree import ClusterBranch, ObjectTree
 from federation.web.ui.podtroubles import tone_of
 
-WIDTH = 1040
 NODE_WIDTH, NODE_HEIGHT = 230, 46
 _PITCH = 58
 _COLUMNS = (0, 290, 580, 850)

@@ -19,8 +19,6 @@ from federation.web.ui.screen import Page, Screen, nothing_watched
 PATH = "/ui/replay"
 SPANS = (("1", "Last hour"), ("6", "Last 6 hours"), ("24", "Last 24 hours"), ("168", "Last 7 days"))
 _TEXT_BYTES_MAX = 256 << 10
-_ROWS = 50
-"""Decisions with another placement to show."""
 _FIELDS = ("hours", "namespace", "without", "add", "profile", "manifests")
 _MEASURES = {
     "moves": ("Replicas moved", "{:.0f}"),

@@ -54,11 +54,6 @@ def tracks(name: str, group_resource: str) -> bool:
     return name == group_resource and name in _SHORT
 
 
-def add(left: Usage, right: Usage) -> Usage:
-    """Return the sum of two usages."""
-    return {name: left.get(name, ZERO) + right.get(name, ZERO) for name in left.keys() | right.keys()}
-
-
 def subtract(left: Usage, right: Usage) -> Usage:
     """Return the difference of two usages; amounts may be negative."""
     return {name: left.get(name, ZERO) - right.get(name, ZERO) for name in left.keys() | right.keys()}

@@ -16,8 +16,6 @@ from federation.scheduling.podrequest import pod_count, shape_of, total_request
 GVK = GroupVersionKind(WORKLOADS.group, WORKLOADS.version, WORKLOADS.kind)
 _POD_SETS_MAX = 64
 _PODS_MAX = 1_000_000
-NOMINATED_MAX = 20
-"""Clusters that a Workload may have as nominated, by Kueue's definition."""
 
 Find = Callable[[str], Mapping[str, Any] | None]
 
