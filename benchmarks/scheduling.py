@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -179,6 +179,8 @@ class Load:
         self.clusters = ClusterCache()
         self.assume_cache = AssumeCache()
         self.now_s = 0.0
+        self.period_s = 1 / DECISIONS_PER_S
+        """Between two decisions."""
         for source in self.sources:
             self.clusters.update(source)
         self.type: FederatedType = next(
@@ -266,16 +268,17 @@ class Load:
 
     def decide(self, federated: dict[str, Any]) -> tuple[dict[str, Any], float, float]:
         """Make one decision; return the patch, its seconds, and the engine's part of them."""
-        self.now_s += 1 / DECISIONS_PER_S
+        self.now_s += self.period_s
+        now = NOW + timedelta(seconds=self.now_s)
         started = self.clock()
         snapshot = self.clusters.snapshot()
         attempt = start_attempt(federated, self.type, self.policies)
         assert attempt is not None
         assumed = self.assume_cache.snapshot(self.now_s)
-        due = assess(attempt, self, snapshot, now=NOW, is_unschedulable=False, assumed=assumed)
+        due = assess(attempt, self, snapshot, now=now, is_unschedulable=False, assumed=assumed)
         assert isinstance(due, Due), due
         before = self.clock()
-        decision = self.engine.decide(due.unit, snapshot, due.profile, now=NOW)
+        decision = self.engine.decide(due.unit, snapshot, due.profile, now=now)
         engine_s = self.clock() - before
         assert decision.is_success, decision.reason
         self.on_decision(attempt, due, decision)

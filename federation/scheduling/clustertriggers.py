@@ -69,6 +69,18 @@ class ClusterTriggers:
         return {**dict(zip(_SHORT, hashes, strict=True)), CLUSTERS: known}
 
 
+def cluster_part(text: str) -> tuple[int, int]:
+    """Return where the clusters' part of a text of triggers in our form begins and ends, with a comma; (0, 0) for none.
+
+    Most objects of a fleet have the same one.
+    """
+    begin = text.find(f'"{_SHORT[0]}":')
+    end = text.find("],", begin) + 2 if begin >= 0 else 0
+    if end > 2 and text.startswith(f'"{_UNREADY}":', end):
+        end = text.find("],", end) + 2
+    return (begin, end) if end > 2 else (0, 0)
+
+
 def is_readable(old: Mapping[str, Any]) -> bool:
     """Return whether stored triggers have a known form."""
     names = (old.get(field) or [] for field in (CLUSTERS, _UNREADY))

@@ -112,6 +112,8 @@ class Decided(msgspec.Struct, tag="d", omit_defaults=True):
     left: list[int] = []
     """Clusters that it leaves."""
     names: list[str] = []
+    texts: list[str] = []
+    """Parts of objects that others share; objects have the numbers of those in the segment so far."""
     is_unschedulable: bool = False
     can_place_more: bool = False
     is_plugin_back: bool = False
@@ -200,12 +202,27 @@ def placed_by(result: Result, current: Mapping[str, int | None]) -> dict[str, in
 
 
 class ClusterPlaces:
-    """Clusters as numbers, in the order of their first use in a segment."""
+    """Clusters, and texts about all of them, as numbers in the order of their first use in a segment."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
         self.names: list[str] = []
         self._told = 0
+        self._numbers: dict[str, int] = {}
+        self.texts: list[str] = []
+        self._told_texts = 0
+
+    def number_of(self, text: str) -> int:
+        """Return the number of a text."""
+        number = self._numbers.setdefault(text, len(self.texts))
+        if number == len(self.texts):
+            self.texts.append(text)
+        return number
+
+    def untold_texts(self) -> list[str]:
+        """Return the texts that were added since the last call, for an entry."""
+        told, self._told_texts = self._told_texts, len(self.texts)
+        return self.texts[told:]
 
     def untold(self) -> list[str]:
         """Return the names that were added since the last call, for an entry."""
@@ -257,12 +274,13 @@ def to_difference(entry: Decided, current: Mapping[str, int | None], places: Clu
             entry.left = places.distances([name for name in current if name not in placements])
         entry.placed = places.grouped(changed)
         entry.result = structs.replace(entry.result, placements={})
-    entry.names = places.untold()
+    entry.names, entry.texts = places.untold(), places.untold_texts()
 
 
 def from_difference(entry: Decided, current: Mapping[str, int | None], places: ClusterPlaces) -> None:
     """Restore the placement of the result."""
     places.names += entry.names
+    places.texts += entry.texts
     if entry.result.outcome in _SUCCESSFUL:
         placements = {**current, **{name: count for count, each in entry.placed for name in places.clusters(each)}}
         for name in places.clusters(entry.left):

@@ -42,7 +42,7 @@ from federation.scheduling.replay.logentries import (
     placed_by,
     restored,
 )
-from federation.scheduling.replay.projection import RESOURCE_OF, project
+from federation.scheduling.replay.projection import RESOURCE_OF, project, with_triggers
 from federation.scheduling.replay.redecide import decide_again
 from federation.scheduling.replay.world import ReplayWorld
 from federation.scheduling.workloadspreads import SpreadCompiler
@@ -373,17 +373,10 @@ def _decide_twice(
 
 def _decide_here(entry: Decided, course: _Course, world: OtherWorld, *, has_changes: bool) -> tuple[Result, Due | None]:
     projected = (
-        _with_triggers(course.projected, course.triggers) if has_changes and course.triggers else course.projected
+        with_triggers(course.projected, course.triggers) if has_changes and course.triggers else course.projected
     )
     again = decide_again(entry, projected, course.other, world)
     return (KEPT, None) if isinstance(again, str) else again
-
-
-def _with_triggers(projected: Object, triggers: str) -> Object:
-    metadata = projected["metadata"]
-    annotations = {**metadata.get("annotations", {}), names.SCHEDULING_TRIGGERS: triggers}
-    kept = {key: value for key, value in projected.items() if key != "triggers"}
-    return {**kept, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _difference(course: _Course) -> dict[str, int]:

@@ -4,7 +4,7 @@ Everything else changes often or is nobody's business: heartbeats, managed field
 ConfigMaps. Projections share their parts with the object, which is read-only.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -23,11 +23,13 @@ from federation.api.resources import (
     SCHEDULING_PROFILES,
     WORKLOAD_SPREADS,
 )
+from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.jsonpatch import to_pointer
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.planning.federatedobject.names import OBSERVED_ANNOTATIONS, OBSERVED_LABELS
 from federation.planning.waves.policychanges import FIELD as CHANGE_FIELD
+from federation.scheduling.clustertriggers import cluster_part
 from federation.scheduling.names import SCHEDULING_ANNOTATIONS
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -42,12 +44,17 @@ _OUTPUTS = frozenset(
     )
 )
 """Annotations that other steps and users read, and no decision."""
+_SHARED = "triggersClusters"
+"""Where the clusters' part of the triggers is missing, and the number of its text."""
 _NOT_RECORDED = frozenset(("data", "stringData", "binaryData"))
 _PRIVATE_KINDS = frozenset(("Secret", "ConfigMap"))
 
 
-def project_federated(federated: Mapping[str, Any], type_: FederatedType) -> Object:
-    """Return the parts of a federated object that its next placement depends on, besides the placement before it."""
+def project_federated(federated: Mapping[str, Any], type_: FederatedType, number_of: Callable[[str], int]) -> Object:
+    """Return the parts of a federated object that its next placement depends on, besides the placement before it.
+
+    `number_of` returns the number of a text that most objects share.
+    """
     metadata = federated["metadata"]
     kept: Object = {"name": metadata["name"]}
     for field in ("namespace", "labels", "generation", "creationTimestamp"):
@@ -56,10 +63,14 @@ def project_federated(federated: Mapping[str, Any], type_: FederatedType) -> Obj
     projected: Object = {"metadata": kept, "template": _project_template(federated["spec"]["template"])}
     annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key not in _OUTPUTS}
     # As values, of which a difference has the few that changed.
-    text = annotations.get(names.SCHEDULING_TRIGGERS)
-    triggers = parse_object(text) if text else None
-    if triggers and _to_text(triggers) == text:
+    text = annotations.get(names.SCHEDULING_TRIGGERS) or ""
+    begin, end = cluster_part(text)
+    own = text[:begin] + text[end:]
+    triggers = parse_object(own) if own else None
+    if triggers and _to_text(triggers) == own:
         projected["triggers"] = triggers
+        if end:
+            projected[_SHARED] = [begin, number_of(text[begin:end])]
         del annotations[names.SCHEDULING_TRIGGERS]
     if annotations:
         kept["annotations"] = annotations
@@ -79,14 +90,23 @@ def _more_patches(federated: Mapping[str, Any], pointer: str) -> Iterator[tuple[
                     yield item["cluster"], patches
 
 
-def to_federated(projected: Mapping[str, Any], current: Mapping[str, int | None], type_: FederatedType) -> Object:
-    """Return the federated object of a projection, with the placement that it had."""
+def to_federated(
+    projected: Mapping[str, Any], current: Mapping[str, int | None], type_: FederatedType, texts: Sequence[str]
+) -> Object:
+    """Return the federated object of a projection, with the placement that it had; `texts` are the shared ones.
+
+    ConfigurationError if a text is missing.
+    """
     metadata, spec = dict(projected["metadata"]), {"template": projected["template"]}
     if triggers := projected.get("triggers"):
-        metadata["annotations"] = {
-            **metadata.get("annotations", {}),
-            names.SCHEDULING_TRIGGERS: _to_text(triggers),
-        }
+        text = _to_text(triggers)
+        if shared := projected.get(_SHARED):
+            try:
+                at, number = shared
+                text = text[:at] + texts[number] + text[at:]
+            except (IndexError, TypeError, ValueError):
+                raise ConfigurationError("the records are damaged: a shared text is missing") from None
+        metadata["annotations"] = {**metadata.get("annotations", {}), names.SCHEDULING_TRIGGERS: text}
     if current:
         placement = [{"cluster": name} for name in current]
         spec["placements"] = [{"controller": names.GLOBAL_SCHEDULER, "placement": placement}]
@@ -96,6 +116,14 @@ def to_federated(projected: Mapping[str, Any], current: Mapping[str, int | None]
         clusters = [{"cluster": name, "patches": each} for name, each in patches.items()]
         spec["overrides"] = [{"controller": names.GLOBAL_SCHEDULER, "clusters": clusters}]
     return {"metadata": metadata, "spec": spec}
+
+
+def with_triggers(projected: Object, triggers: str) -> Object:
+    """Return a projection with other triggers."""
+    metadata = projected["metadata"]
+    annotations = {**metadata.get("annotations", {}), names.SCHEDULING_TRIGGERS: triggers}
+    kept = {key: value for key, value in projected.items() if key not in ("triggers", _SHARED)}
+    return {**kept, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _to_text(triggers: Mapping[str, Any]) -> str:

@@ -266,7 +266,8 @@ class InputRecorder:
         self._lines.append(_encode_difference(entry, before, obj))
 
     def _add_decision(self, entry: Decided, attempt: SchedulingAttempt, current: Placements) -> None:
-        obj, known = project_federated(attempt.federated, attempt.federated_type), self._objects.get(entry.key)
+        obj = project_federated(attempt.federated, attempt.federated_type, self._places.number_of)
+        known = self._objects.get(entry.key)
         before, placed = (None, _NOWHERE) if known is None else (orjson.loads(known[0]), known[1])
         entry.whole, entry.patch = (obj, None) if before is None else (None, create_merge_patch(before, obj))
         entry.current = None if current == placed and _is_sorted(current) else dict(current)

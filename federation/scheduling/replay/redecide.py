@@ -140,7 +140,7 @@ def decide_again(
     type_ = world.type_of(projected["template"])
     if type_ is None:
         return NO_ATTEMPT
-    federated = to_federated(projected, current, type_)
+    federated = to_federated(projected, current, type_, world.places.texts)
     attempt = start_attempt(federated, type_, world.policies)
     if attempt is None:
         return NO_ATTEMPT
