@@ -7,7 +7,7 @@ and an event say why. It is never copied to several clusters instead.
 
 from dataclasses import replace
 
-from federation.planning.division.plan import copies_problem, plan_division
+from federation.planning.division.plan import copies_problem, is_only_numbered, plan_division
 from federation.scheduling.attempt import Due, SchedulingAttempt
 from federation.scheduling.engine import Decision, Outcome
 
@@ -19,6 +19,8 @@ def with_divided_kind(decision: Decision, attempt: SchedulingAttempt, due: Due) 
     if not attempt.federated_type.paths.replicas_spec:
         problem = copies_problem(attempt.federated_type, decision.placements)
         return _cannot_divide(decision, problem) if problem else decision
+    if is_only_numbered(attempt.federated_type):
+        return decision
     plan = plan_division(attempt.federated, attempt.federated_type, decision.placements)
     if plan.problem:
         return _cannot_divide(decision, plan.problem)

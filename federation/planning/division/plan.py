@@ -66,6 +66,12 @@ def copies_problem(type_: FederatedType, placements: Placements) -> str:
     return f"the policy says Divide, but {missing}: add it, or {remedy}"
 
 
+def is_only_numbered(type_: FederatedType) -> bool:
+    """Return whether a division of the kind is nothing but a number for each cluster."""
+    kind = (type_.resource.group, type_.resource.kind)
+    return kind not in _STATEFUL_SETS and kind not in (_CLONE_SET, _JOB, _CRON_JOB)
+
+
 def plan_division(federated: Mapping[str, Any], type_: FederatedType, placements: Placements) -> DivisionPlan:
     """Return the plan for a decision of the scheduler; clusters without a number get the template as it is."""
     path = type_.paths.replicas_spec

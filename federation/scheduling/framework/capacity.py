@@ -19,6 +19,7 @@ from federation.planning.placement.capacity import FreeCapacity
 from federation.scheduling.framework.assumed import displaced_replicas
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.types import (
+    ANY_NODE,
     PODS,
     Cluster,
     NodeClass,
@@ -129,25 +130,24 @@ def _could_run(cluster: Cluster, pod: PodShape) -> bool:
 
 
 def _count_fitting(cluster: Cluster, pod: PodShape) -> int:
+    """Return how many replicas fit: in each class of suitable nodes, resource by resource over all node groups."""
     if cluster.node_classes is None:
         return _fit_into(cluster.available, pod.request)
-    return to_int64(
-        sum(
-            _fit_on_nodes(node_class, pod.request)
-            for node_class in cluster.node_classes
-            if suits(node_class, pod.needs, cluster.omitted_node_labels, is_sure=True)
-        )
-    )
-
-
-def _fit_on_nodes(node_class: NodeClass, request: _Request) -> int:
-    """Return how many replicas fit, resource by resource over all node groups."""
-    fits: Sequence[int] = node_class.free.get(PODS, ())
-    for name, amount in request:
-        if amount:
-            free = node_class.free.get(name, ())
-            fits = [n if (n := rest // amount) < most else most for rest, most in zip(free, fits, strict=False)]
-    return sum(map(mul, node_class.nodes, fits))
+    room, needs, request = 0, pod.needs, pod.request
+    for node_class in cluster.node_classes:
+        if (needs is ANY_NODE and not node_class.taints) or suits(
+            node_class, needs, cluster.omitted_node_labels, is_sure=True
+        ):
+            free = node_class.free
+            fits: Sequence[int] = free.get(PODS, ())
+            for name, amount in request:
+                if amount:
+                    fits = [
+                        n if (n := rest // amount) < most else most
+                        for rest, most in zip(free.get(name, ()), fits, strict=False)
+                    ]
+            room += sum(map(mul, node_class.nodes, fits))
+    return to_int64(room)
 
 
 def _waiting(waiting: Resources, request: _Request) -> int:

@@ -16,6 +16,8 @@ from federation.scheduling.framework.types import Cluster
 
 T = TypeVar("T")
 _NAME, _VERSION, _LASTING = attrgetter("name"), attrgetter("version"), attrgetter("lasting")
+_FEW = 16
+"""A group with less than one in so many clusters of its whole reads these, not a column of all."""
 Pick = Callable[[Sequence[Any]], tuple[Any, ...]]
 
 
@@ -105,6 +107,14 @@ class ClusterGroup(tuple[Cluster, ...]):  # noqa: SLOT001 - a tuple with attribu
         """The clusters by name."""
         return self.cached("by name", _by_name)
 
+    def named(self, names: Iterable[str]) -> dict[str, Cluster]:
+        """Return those of the clusters that have one of the names, in the order of the names."""
+        if self._whole is not None:
+            by_name = self.by_name
+            return {name: by_name[name] for name in names if name in by_name}
+        positions = self.positions
+        return {name: self[positions[name]] for name in names if name in positions}
+
     def column(self, key: Hashable, value_of: Callable[[Cluster], T]) -> tuple[T, ...]:
         """Return the value of each cluster; `key` tells which value it is."""
         return self.columns(key, value_of)[0]
@@ -113,11 +123,11 @@ class ClusterGroup(tuple[Cluster, ...]):  # noqa: SLOT001 - a tuple with attribu
         """Return a column for each of the `width` values that `value_of` returns for a cluster; without, of its one."""
         known: tuple[tuple[Any, ...], ...] | None = self.memo.get(key)
         if known is None:
-            if self._whole is not None:
+            if self._whole is not None and (len(self) * _FEW > len(self._whole) or key in self._whole.memo):
                 known = tuple(map(self.pick, self._whole.columns(key, value_of, width)))
             elif (newest := self.newest_columns) is not None:
                 known = newest.read_each(key, value_of, width)
-            else:  # a report has arrived since this group was made, or it is no snapshot's
+            else:  # a report has arrived since this group was made, it is no snapshot's, or it has few of the clusters
                 values = tuple(map(value_of, self))
                 known = tuple([tuple([each[at] for each in values]) for at in range(width)]) if width else (values,)
             self.memo[key] = known

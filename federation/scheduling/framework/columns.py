@@ -33,17 +33,6 @@ class _Column:
     """The parts as they are now; None if they were not read since a change."""
     read_at: int
 
-    def replace(self, at: int, cluster: Cluster) -> None:
-        """Replace the value of a cluster."""
-        value = self.value_of(cluster)
-        if not self.width:
-            if self.parts[0][at] != value:
-                self.parts[0][at], self.tuples[0] = value, None
-            return
-        for number, (part, one) in enumerate(zip(self.parts, value, strict=True)):
-            if part[at] != one:
-                part[at], self.tuples[number] = one, None
-
     def read(self) -> tuple[tuple[Any, ...], ...]:
         """Return the parts."""
         for number, known in enumerate(self.tuples):
@@ -71,8 +60,11 @@ class Columns:
         for key, column in list(self._columns.items()):
             if column.read_at < unused:
                 del self._columns[key]
-            else:
-                column.replace(at, cluster)
+                continue
+            value, parts = column.value_of(cluster), column.parts
+            for number, one in enumerate(value if column.width else (value,)):
+                if parts[number][at] != one:
+                    parts[number][at], column.tuples[number] = one, None
 
     def read(self, key: Hashable, value_of: Callable[[Cluster], Any]) -> tuple[Any, ...]:
         """Return the column of a key; `value_of` returns the value of a cluster."""

@@ -115,7 +115,7 @@ def divide_with(
         explanation["estimated"] = dict(demand.estimated)
     if plan.overflow:
         explanation["overflow"] = plan.overflow
-    counts = list(map(plan.totals().get, demand.clusters))
+    counts = list(map((plan.totals() if plan.overflow else plan.replicas).get, demand.clusters))
     replicas = dict(zip(compress(demand.clusters, counts), filter(None, counts), strict=True))
     if unit.workload_spread is not None:
         quotas = attribute_replicas(unit.workload_spread.subsets, replicas, planned_quotas(steps))

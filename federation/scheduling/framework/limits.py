@@ -86,8 +86,9 @@ def find_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: 
 
     A division without any replicas violates none: it is no placement.
     """
-    group = ClusterGroup.of(clusters)
-    offered = group.by_name
+    # Other clusters neither have nor get replicas. With hundreds of clusters it pays to leave them out.
+    names = dict.fromkeys((*replicas, *unit.current)) if unit.current else replicas
+    offered = ClusterGroup.of(clusters).named(names)
     for name, count in replicas.items():
         if name not in offered:
             return f"it gave {count!r} replicas to {name!r}, which was not offered"
@@ -96,10 +97,7 @@ def find_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: 
     given = sum(replicas.values())
     if not given:
         return ""
-    # Other clusters neither have nor get replicas. With hundreds of clusters it pays to leave them out.
-    names = dict.fromkeys((*replicas, *unit.current)) if unit.current else replicas
-    relevant = [offered[name] for name in names if name in offered]
-    limits = limits_of(unit, relevant)
+    limits = limits_of(unit, list(offered.values()))
     for name, bound in limits.most.items():
         if (count := replicas.get(name, 0)) > bound.most:
             return f"it gave {count} replicas to {name}, which may have {bound.most} at most ({bound.because})"
