@@ -93,12 +93,11 @@ def _rooms(pod: PodShape, group: ClusterGroup) -> FreeCapacity:
     """Return the capacity without assumed replicas; cached, because many units have the same shape."""
     columns, names = _columns_of(group, pod), group.names
     free = dict(zip(names, columns.rooms, strict=True))
-    sizes = group.kept((_rooms, pod), (names, columns.sizes), lambda: dict(zip(names, columns.sizes, strict=True)))
     waiting = columns.waiting
     return FreeCapacity(
         free,
         free,
-        sizes,
+        dict(zip(names, columns.sizes, strict=True)),
         dict(zip(compress(names, waiting), filter(None, waiting), strict=True)) if any(waiting) else {},
         names,
     )

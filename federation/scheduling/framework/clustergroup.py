@@ -109,11 +109,11 @@ class ClusterGroup(tuple[Cluster, ...]):  # noqa: SLOT001 - a tuple with attribu
 
     def named(self, names: Iterable[str]) -> dict[str, Cluster]:
         """Return those of the clusters that have one of the names, in the order of the names."""
-        if self._whole is not None:
-            by_name = self.by_name
-            return {name: by_name[name] for name in names if name in by_name}
-        positions = self.positions
-        return {name: self[positions[name]] for name in names if name in positions}
+        whole, positions = self.whole, self.positions
+        if len(self) == len(whole):  # in another order
+            return {name: whole[positions[name]] for name in names if name in positions}
+        by_name = self.by_name
+        return {name: by_name[name] for name in names if name in by_name}
 
     def column(self, key: Hashable, value_of: Callable[[Cluster], T]) -> tuple[T, ...]:
         """Return the value of each cluster; `key` tells which value it is."""
@@ -138,13 +138,6 @@ class ClusterGroup(tuple[Cluster, ...]):  # noqa: SLOT001 - a tuple with attribu
         """The columns, if this is a whole and no report has arrived since it was made."""
         columns = self._columns
         return columns if columns is not None and columns.updates == self._updates else None
-
-    def kept(self, key: Hashable, inputs: tuple[Any, ...], compute: Callable[[], T]) -> T:
-        """Return a value computed from columns, kept beyond this group until a report changes one of the columns."""
-        if (newest := self.newest_columns) is None:
-            return compute()
-        kept: T = newest.kept(key, inputs, compute)
-        return kept
 
     def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return how much of a resource each cluster can allocate, and how much is available; 0 where unknown."""

@@ -4,14 +4,13 @@ A report changes one value in each column. It is computed with the report, while
 a decision reads lists of values instead of hundreds of clusters that it would have to fetch from memory. A column is
 made when it is first read, and removed when no decision reads it any more. `clustergroup.py` reads columns.
 
-While no report changes a column, it is the same tuple, so that what is computed from columns is kept until they change.
+While no report changes a column, it is the same tuple.
 
 Decision: docs/decisions/0074-columns-of-the-newest-clusters.md
 """
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from operator import is_
 from typing import Any
 
 from federation.scheduling.framework.types import Cluster
@@ -50,7 +49,6 @@ class Columns:
         self.updates = 0
         """Number of replaced clusters so far."""
         self._columns: dict[Hashable, _Column] = {}
-        self._kept: dict[Hashable, tuple[tuple[Any, ...], Any]] = {}
 
     def replace(self, at: int, cluster: Cluster) -> None:
         """Replace the cluster at a position, and its value in each column."""
@@ -83,12 +81,3 @@ class Columns:
             column = self._columns[key] = _Column(value_of, width, parts, [None] * len(parts), self.updates)
         column.read_at = self.updates
         return column.read()
-
-    def kept(self, key: Hashable, inputs: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
-        """Return a value that is computed from `inputs`, the same as long as these are the same objects."""
-        known = self._kept.get(key)
-        if known is None or not all(map(is_, known[0], inputs)):
-            if len(self._kept) >= _COLUMNS_MAX:
-                self._kept.clear()
-            known = self._kept[key] = inputs, compute()
-        return known[1]
