@@ -9,7 +9,7 @@ from federation.apimachinery.errors import ApiError
 from federation.web import delivery, differences
 from federation.web.ui.objectscreen import PATH, target_of, watched_object
 from federation.web.ui.screen import Page, Screen, problem_of
-from federation.web.ui.waits import pause_of
+from federation.web.ui.waits import describe_drift
 
 _OPEN_MAX = 4
 """Clusters that are compared at once without being asked for: each costs a request to the member."""
@@ -65,9 +65,7 @@ def to_panel(row: Mapping[str, Any], found: Mapping[str, Any], now: datetime) ->
         "cluster": row["cluster"],
         "tone": tone,
         "words": state,
-        "drift": f"{drift['message']}; written back {drift['corrections']} times{pause_of(drift, now)}"
-        if drift
-        else "",
+        "drift": describe_drift(drift, now) if drift else "",
     }
 
 

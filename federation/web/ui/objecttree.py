@@ -17,7 +17,7 @@ from federation.apimachinery.naturalorder import natural_key
 from federation.planning.diagnosis.clusterstanding import Standing, standing_of, words_for
 from federation.planning.diagnosis.objectsummary import Outcome
 from federation.scheduling.explanations import rows
-from federation.web.ui.waits import describe_toleration, pause_of
+from federation.web.ui.waits import describe_drift, describe_toleration
 
 _TONES = {Standing.UNDERWAY: "busy", Standing.SILENT: "unknown", Standing.REFUSED: "bad"}
 _QUIET = frozenset(("PendingCreate", "CachedRetrievalFailed"))
@@ -110,7 +110,7 @@ def _branch(row: Mapping[str, Any], now: datetime, outcome: Outcome | None) -> C
     if until := parse_rfc3339(row.get("toleratedUntil")):
         notes.append(describe_toleration(until, now))
     if drift := row.get("drift"):
-        notes.append(f"drift: {drift['message']}; written back {drift['corrections']} times{pause_of(drift, now)}")
+        notes.append(f"drift: {describe_drift(drift, now)}")
     message = "" if row["message"] == state else row["message"]
     wanted, ready = (None, None) if outcome else (row["wanted"], row["ready"])
     return ClusterBranch(row["cluster"], tone, state, message, wanted, ready, tuple(notes))

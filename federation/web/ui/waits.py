@@ -14,6 +14,13 @@ def describe_toleration(until: datetime, now: datetime) -> str:
     return f"its taints are tolerated for {to_span(until - now)}, until {until:%H:%M:%S} UTC; then the object leaves"
 
 
+def describe_drift(drift: Mapping[str, Any], now: datetime) -> str:
+    """Return which fields a member changes, how often they were written back, and until when that pauses."""
+    count = drift["corrections"]
+    times = "once" if count == 1 else f"{count} times"
+    return f"{drift['message']}; written back {times}{pause_of(drift, now)}"
+
+
 def pause_of(drift: Mapping[str, Any], now: datetime) -> str:
     """Return until when corrections pause, as the end of a sentence; "" when they do not, or not any more."""
     until = parse_rfc3339(drift["pausedUntil"])
