@@ -16,7 +16,7 @@ from federation.api import names
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
-from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.apiserver.semantics.kinds.builtin import builtin_kinds
 from federation.cli.foundobjects import Found, NamespaceContent, read_member, read_namespace
@@ -27,6 +27,7 @@ from federation.cli.whydelivery import read_delivery
 from federation.planning.federatedobject.imported import (
     adoption_annotations,
     import_problem,
+    is_import_begun,
     namespace_source,
     to_source,
     without_defaults,
@@ -186,25 +187,37 @@ async def import_objects(
             raise ConfigurationError(
                 f"no object{f' of kind {resource.kind}' if selector else ''} in {cluster} {matched}"
             )
-        await _refuse_problems(host, found)
+        begun = await _refuse_problems(host, found, cluster)
         await refuse_running_host([each.live for each in found], scope.previous_host)
         is_namespaced = found[0].resource.namespaced
         edits += [] if policy else await _policy_edits(host, cluster, scope.namespace if is_namespaced else "")
         label = _policy_label(is_namespaced=is_namespaced), policy or _policy_name(cluster)
-        for each in found:
+        new = [each for each in found if each not in begun]
+        for each in new:
             source = without_defaults(to_source(each.live, cluster, label), _defaults_of(each.resource))
             edits.append(Edit(each.title, Verb.APPLY, each.resource, each.namespace, each.name, source))
         created = created_namespaces(edits)
         changes = [await dry_run(host, edit, created) for edit in edits]
-        takeovers = await _plan_takeovers(planner, world, changes, cluster, found)
+        takeovers = await _plan_takeovers(planner, world, changes, cluster, new) if new else []
         _print_takeovers(takeovers)
         _refuse_restarts(takeovers, scope)
         if scope.is_dry_run:
             print(f"nothing was imported: --dry-run; {to_count(len(found), 'object')} can be")
             return 0
-        for edit, change in zip(edits, changes, strict=True):
-            await apply_edit(host, edit, change.before)
+        await _apply_all(host, edits, changes)
         return await _wait(host, [(each, cluster) for each in found], scope, "imported from")
+
+
+async def _apply_all(host: "HTTPClient", edits: Sequence[Edit], changes: Sequence[ObjectChange]) -> None:
+    """Write everything; ConfigurationError says how to go on after a failure in the middle."""
+    for done, (edit, change) in enumerate(zip(edits, changes, strict=True)):
+        try:
+            await apply_edit(host, edit, change.before)
+        except (ApiError, ClusterError) as error:
+            raise ConfigurationError(
+                f"{edit.origin}: {error}; {done} of {len(edits)} writes are done and stay. Run the command again to go"
+                " on, or take it back with: kubectl delete --cascade=orphan"
+            ) from error
 
 
 def _print_left(content: NamespaceContent, cluster: str) -> None:
@@ -247,16 +260,22 @@ async def adopt(context: KubeconfigContext, target: str, clusters: Sequence[str]
         return await _wait(host, [(Found(resource, source), each.cluster) for each in takeovers], scope, "adopted in")
 
 
-async def _refuse_problems(host: "HTTPClient", found: Sequence[Found]) -> None:
-    problems = []
+async def _refuse_problems(host: "HTTPClient", found: Sequence[Found], cluster: str) -> list[Found]:
+    """Return the objects whose import has begun already; ConfigurationError for those that cannot be imported."""
+    problems, begun = [], []
     for each in found:
         problem = import_problem(each.live)
-        if not problem and await get_or_none(host, each.resource, each.namespace, each.name):
+        source = None if problem else await get_or_none(host, each.resource, each.namespace, each.name)
+        if source is not None and is_import_begun(source, cluster):
+            begun.append(each)
+            print(f"{each.title}: its import goes on")
+        elif source is not None:
             problem = f"the host has one already; use: fedctl adopt {each.title}"
         if problem:
             problems.append(f"{each.title}: {problem}")
     if problems:
         raise ConfigurationError("; ".join(problems))
+    return begun
 
 
 def _policy_name(cluster: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from federation.apimachinery.resources import Object
+from federation.planning.federatedobject.imported import adoption_annotations
 from tests.support.federation import Federation, eventually, fedctl
 from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.shared import new_namespace
@@ -94,8 +95,14 @@ def test_workloads_of_a_member_are_imported_without_restarting_a_pod(fed: Federa
     shown = run(fed, "import", "--from-cluster", "member-2", "deploy/one", "-n", "imported", "--dry-run")
     assert "only the federation's label and annotations are added" in shown
     assert fed.kubectl("get", "deploy,pp", "-n", "imported") == ""
+    # An import that ended in the middle has created one of them, and not its policy.
+    [half] = within("imported", a_deployment("two", replicas=2, team="shop"))
+    half["metadata"]["labels"]["kubeadmiral.io/propagation-policy-name"] = "import-member-2"
+    half["metadata"]["annotations"] = adoption_annotations({}, ["member-2"])
+    fed.kubectl.apply(half)
     printed = run(fed, "import", "--from-cluster", "member-2", "deployment", "-l", "team=shop", "-n", "imported")
     assert "deployment/one imported from member-2" in printed
+    assert "deployment/two: its import goes on" in printed
     assert "deployment/two imported from member-2" in printed
     fed.kubectl("rollout", "status", "deploy/one", "-n", "imported", "--timeout=90s")
     assert pods_of(fed, "member-2", "imported") == before

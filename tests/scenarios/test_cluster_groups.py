@@ -78,3 +78,42 @@ async def test_without_a_return_policy_what_runs_stays() -> None:
         await world.user.delete(DEPLOYMENTS, "batch", "default")
         await world.pass_time(120)
         assert await world.replicas("web") == {"west": 2}
+
+
+async def test_the_own_cluster_dies_in_the_middle_of_the_return_and_no_replica_is_missing() -> None:
+    async with a_world(members=("east", "west"), toleration_s=600) as world:
+        await world.create(PROPAGATION_POLICIES, groups(when="Overflow", returnPolicy="WhenRoom"))
+        share = await each_m(world)
+        await world.create(DEPLOYMENTS, large("batch", 3, share))
+        await world.until_available("batch", 3)
+        await world.create(DEPLOYMENTS, large("web", 2, share))
+        await world.until_available("web", 2)
+        world.members["east"].line.faults.begin(0.4, "5xx", "409", "429")
+        await world.user.delete(DEPLOYMENTS, "batch", "default")
+        await world.until_equal(lambda: is_there(world, "east"), True)
+        await world.lose("east")
+        world.kill()
+        await world.restart()
+        for _ in range(30):
+            await world.pass_time(1)
+            assert await available_in(world, "east") + await available_in(world, "west") >= 2
+        world.members["east"].line.faults.end()
+        world.members["west"].line.faults.begin(0.4, "5xx", "409", "429")
+        await world.bring_back("east")
+        least, deadline_s = 2, world.clock.monotonic() + 120
+        while await world.replicas("web") != {"east": 2}:
+            assert world.clock.monotonic() < deadline_s, await world.replicas("web")
+            await world.pass_time(0.5)
+            least = min(least, await available_in(world, "east") + await available_in(world, "west"))
+        assert least == 2
+        world.members["west"].line.faults.end()
+        await world.until_available("web", 2)
+
+
+async def is_there(world: World, cluster: str) -> bool:
+    return await world.members[cluster].find(DEPLOYMENTS, "web") is not None
+
+
+async def available_in(world: World, cluster: str) -> int:
+    copy = await world.members[cluster].find(DEPLOYMENTS, "web")
+    return 0 if copy is None else int((copy.get("status") or {}).get("availableReplicas", 0))

@@ -92,6 +92,12 @@ def adoption_annotations(present: Mapping[str, str], clusters: Iterable[str]) ->
     return {names.CONFLICT_RESOLUTION: "adopt", names.CLUSTERS_TO_ADOPT: text}
 
 
+def is_import_begun(source: Mapping[str, Any], cluster: str) -> bool:
+    """Return whether the host's object is one that an import from the cluster has created."""
+    present = source["metadata"].get("annotations") or {}
+    return all(present.get(name) == text for name, text in adoption_annotations({}, [cluster]).items())
+
+
 def without_defaults(source: Object, fill: Callable[[Object], None]) -> Object:
     """Return the source without the fields that `fill` sets to the same values; the number of replicas stays.
 

@@ -12,6 +12,7 @@ from federation.apiserver.semantics.kinds.builtin import builtin_kinds
 from federation.planning.federatedobject.imported import (
     adoption_annotations,
     import_problem,
+    is_import_begun,
     is_made_by_cluster,
     namespace_source,
     to_source,
@@ -194,3 +195,10 @@ def test_defaults_of_an_object_that_lacks_others_are_removed_too() -> None:
             obj["spec"].setdefault(key, 1)
 
     assert without_defaults({"spec": {"first": 1, "own": 3}}, fill) == {"spec": {"own": 3}}
+
+
+def test_an_import_that_has_begun_is_known_by_what_it_wrote() -> None:
+    source = to_source(_live(a_deployment("web", 2)), "east", LABEL)
+    assert is_import_begun(source, "east")
+    assert not is_import_begun(source, "west")
+    assert not is_import_begun(a_deployment("web", 2), "east")
