@@ -147,7 +147,8 @@ SHIPPED: Mapping[tuple[str, str], Mapping[str, Any]] = {
                 "replicas": [_ONE, {"path": "leaderWorkerTemplate.size", "default": 1, "less": 1}],
                 "podSpecs": ["leaderWorkerTemplate.workerTemplate.spec"],
             },
-        ]
+        ],
+        "gang": {"start": "Independently"},
     },
     ("ray.io", "RayCluster"): {"components": _ray("spec")},
     ("ray.io", "RayJob"): {"components": [*_ray("spec.rayClusterSpec"), _SUBMITTER]},

@@ -202,7 +202,7 @@ class Engine:
         waits = ""
         if unit.is_gang:
             filtered, waits = within_room(unit, filtered, results.snapshot.by_name, cycle.state)
-        elif has_devices(unit):
+        elif has_devices(unit) and not unit.replica_parts:  # those of whole replicas count in their capacity
             filtered, waits = within_devices(unit, filtered, cycle.state)
         results.filtered = filtered
         if not filtered.feasible:

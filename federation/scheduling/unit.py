@@ -176,7 +176,21 @@ def _pods(
         pods = (PodSet("pods", count, count, shape),) if count else ()
     if not counts_cpu_and_memory:
         pods = tuple(replace(each, shape=_uncounted(each.shape)) for each in pods)
-    return {"is_gang": gang, "pods": pods, "pods_per_replica": pods_per_replica(template, type_)}
+    parts = () if gang or not type_.paths.replicas_spec else _parts_of_replica(pods, desired or 0)
+    return {
+        "is_gang": gang,
+        "pods": pods,
+        "pods_per_replica": pods_per_replica(template, type_),
+        "replica_parts": parts,
+    }
+
+
+def _parts_of_replica(pods: tuple[PodSet, ...], replicas: int) -> tuple[PodSet, ...]:
+    """Return the pods of each replica, () if the components are not multiples of replicas."""
+    if not replicas or any(each.count % replicas for each in pods):
+        return ()
+    counts = [each.count // replicas for each in pods]
+    return tuple(replace(each, count=n, least=n) for each, n in zip(pods, counts, strict=True))
 
 
 def _of_group(group: PodGroup, wish: str, claims: Claims, *, counts_cpu_and_memory: bool) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.scenarios.test_divided_groups import SETS, a_scaled_definition, groups
 from tests.scenarios.test_gangs import NODES, SIZES, a_definition, everywhere, waits
 from tests.scenarios.test_kueue_dispatch import a_workload, nominated, submit, with_kueue
 from tests.support.vectors import ROOT
@@ -125,3 +126,24 @@ async def test_the_pods_of_the_group_on_the_page_start_together() -> None:
         for number in range(8):
             name = f"loader-{number}"
             await world.until_equal(lambda name=name: clusters_with(world, PODS, name), ["large"])
+
+
+@pytest.mark.slow("definitions in three members, and a world of its own")
+async def test_the_groups_of_the_page_are_divided_whole() -> None:
+    async with a_world(members=tuple(SIZES), nodes=NODES) as world:
+        await world.create(CRDS, a_scaled_definition())
+        await world.create(CLUSTER_PROPAGATION_POLICIES, everywhere())
+        await world.until(lambda: world.members["small"].find(CRDS, SETS.group_resource, ""))
+        await world.settle()
+        policy = copy.deepcopy(manifests()["PropagationPolicy"])
+        policy["spec"]["resourceSelectors"] = [{"apiVersion": SETS.api_version, "kind": SETS.kind}]
+        await world.create(PROPAGATION_POLICIES, policy)
+        await world.create(SETS, manifests()["LeaderWorkerSet"])
+
+        async def placed() -> int:
+            return sum((await groups(world)).values())
+
+        await world.until_equal(placed, 3)
+        await world.merge(SETS, "serve", {"spec": {"replicas": 5}})
+        await world.settle()
+        assert await groups(world) == {"small": 1, "medium": 1, "large": 2}

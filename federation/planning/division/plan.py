@@ -32,6 +32,8 @@ _JOB = ("batch", "Job")
 _CRON_JOB = ("batch", "CronJob")
 _PARTITION = ("spec", "updateStrategy", "rollingUpdate", "partition")
 _CLONE_SET_PARTITION = ("spec", "updateStrategy", "partition")
+_LEADER_WORKER_SET = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+_LEADER_WORKER_SET_PARTITION = ("spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")
 _PODS = frozenset(
     {("", "Pod"), ("apps", "ReplicaSet"), ("apps", "Deployment"), ("", "ReplicationController")}
     | {_CLONE_SET, *_STATEFUL_SETS, _JOB, _CRON_JOB}
@@ -51,7 +53,7 @@ class DivisionPlan:
 
 def is_planned_from_template(type_: FederatedType) -> bool:
     """Return whether the patches depend on fields of the template that are no reason to schedule the object again."""
-    kinds = (_CLONE_SET, *_STATEFUL_SETS, _CRON_JOB)
+    kinds = (_CLONE_SET, *_STATEFUL_SETS, _CRON_JOB, _LEADER_WORKER_SET)
     return bool(type_.paths.replicas_spec) and (type_.resource.group, type_.resource.kind) in kinds
 
 
@@ -82,7 +84,9 @@ def plan_division(federated: Mapping[str, Any], type_: FederatedType, placements
     if kind in _STATEFUL_SETS:
         return _plan_stateful_set(federated, path, counts)
     if kind == _CLONE_SET:
-        return _plan_clone_set(federated, path, counts)
+        return _plan_counted(federated, path, counts, _CLONE_SET_PARTITION)
+    if kind == _LEADER_WORKER_SET:
+        return _plan_counted(federated, path, counts, _LEADER_WORKER_SET_PARTITION)
     if kind in (_JOB, _CRON_JOB):
         return _plan_job(federated, path, counts, is_fixed=kind == _JOB)
     return DivisionPlan(placements, _numbers(path, counts))
@@ -120,11 +124,13 @@ def _plan_stateful_set(federated: Mapping[str, Any], path: dotpaths.Path, counts
     return DivisionPlan(counts, patches, {STARTS.name: STARTS.text(starts)})
 
 
-def _plan_clone_set(federated: Mapping[str, Any], path: dotpaths.Path, counts: Mapping[str, int]) -> DivisionPlan:
+def _plan_counted(
+    federated: Mapping[str, Any], path: dotpaths.Path, counts: Mapping[str, int], partition: dotpaths.Path
+) -> DivisionPlan:
     """Return the numbers, and the shares of an integer partition; a percentage of the pods holds in each cluster."""
     patches = _numbers(path, counts)
     order = {cluster: number for number, cluster in enumerate(sorted(counts))}
-    _add_partitions(patches, federated["spec"]["template"], _CLONE_SET_PARTITION, counts, order)
+    _add_partitions(patches, federated["spec"]["template"], partition, counts, order)
     return DivisionPlan(counts, patches)
 
 

@@ -48,10 +48,13 @@ def with_devices(unit: SchedulingUnit, clusters: ClusterGroup, selects: Selects)
         return unit, clusters
     derived = [_with_needs(cluster, needs, selects) for cluster in clusters]
     charges = _Charges(needs, clusters, selects)
-    pods = tuple(replace(each, shape=charges.shape(each.shape)) for each in unit.pods)
+    pods, parts = (
+        tuple(replace(each, shape=charges.shape(each.shape)) for each in sets)
+        for sets in (unit.pods, unit.replica_parts)
+    )
     whole = charges.shape(unit.shape)
     return (
-        replace(unit, pods=pods, request=dict(whole.request), node_needs=whole.needs),
+        replace(unit, pods=pods, replica_parts=parts, request=dict(whole.request), node_needs=whole.needs),
         ClusterGroup.of(derived, clusters.lasting),
     )
 

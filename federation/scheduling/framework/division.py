@@ -15,6 +15,7 @@ from federation.planning.placement.failback import Offers, plan_with_trials
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
 from federation.planning.placement.subsetquotas import attribute_replicas, plan_quotas, planned_quotas
 from federation.planning.placement.topology import Topology, plan_topology_spread
+from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.interfaces import Arguments
 from federation.scheduling.framework.types import Cluster, ClusterChange, Division, Effect, SchedulingUnit
@@ -171,7 +172,7 @@ def maximums(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, int
     """Return the upper bound per cluster that has one.
 
     A cluster that does not answer, or has a NoSchedule taint that the unit does not tolerate, keeps its replicas and
-    gets no more.
+    gets no more. Replicas of several pods wait outside of members, so each cluster gets those for which it has room.
     """
     bounds = dict(unit.max_replicas)
     held: dict[str, int] | None = None
@@ -181,6 +182,11 @@ def maximums(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, int
             held = current_replicas(unit) if held is None else held
             present = held.get(cluster.name, 0)
             bounds[cluster.name] = min(bounds.get(cluster.name, present), present)
+    if unit.shape.parts and (rooms := rooms_of(unit, group)) is not None:
+        held = current_replicas(unit)
+        for name in group.names:
+            most = held.get(name, 0) + rooms.unreserved[name]
+            bounds[name] = min(bounds.get(name, most), most)
     return bounds
 
 

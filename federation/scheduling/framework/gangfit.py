@@ -12,13 +12,13 @@ Decision: docs/decisions/0109-gangs-fit-whole.md
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from operator import mul
 
 from federation.planning.clusters.deviceclaims import device_text
 from federation.scheduling.framework.assumed import replicas_displaced_by
-from federation.scheduling.framework.capacity import capacity_of, could_run, suits
+from federation.scheduling.framework.nodecapacity import pod_capacity, suits
 from federation.scheduling.framework.types import PODS, Cluster, NodeClass, PodSet, PodShape, Resources
 
 _Request = tuple[tuple[str, int], ...]
@@ -81,6 +81,25 @@ def find_shortfall(
         known: Shortfall | None = cluster.memo[key]
         return known
     return cluster.memoize(key, _known_shortfall(pods, cluster))
+
+
+def count_groups(pods: Sequence[PodSet], cluster: Cluster) -> int:
+    """Return how many groups of these pods the cluster has room for, each of them whole.
+
+    It is found by bisection between none and what its sums have room for.
+    """
+    least, most = (
+        0,
+        min(pod_capacity(cluster, component.shape).room // component.least for component in pods if component.least),
+    )
+    while least < most:
+        middle = (least + most + 1) // 2
+        groups = [replace(each, count=each.count * middle, least=each.least * middle) for each in pods]
+        if _known_shortfall(groups, cluster) is None:
+            least = middle
+        else:
+            most = middle - 1
+    return least
 
 
 def total_of(pods: Iterable[PodSet]) -> dict[str, int]:
@@ -157,7 +176,7 @@ _MEBIBYTE, _GIBIBYTE = 2**20, 2**30
 def _known_shortfall(pods: Sequence[PodSet], cluster: Cluster) -> Shortfall | None:
     """Return what the cluster lacks by its report."""
     for component in pods:
-        if component.least and not could_run(cluster, component.shape):
+        if component.least and not pod_capacity(cluster, component.shape).could_run:
             return _of_node(component, cluster)
     total = total_of(pods)
     for lack, amounts in ((Lack.SIZE, size_for(pods, cluster)), (Lack.ROOM, room_for(pods, cluster))):
@@ -169,7 +188,7 @@ def _known_shortfall(pods: Sequence[PodSet], cluster: Cluster) -> Shortfall | No
     if cluster.node_classes is None:
         return None  # It reports sums only.
     for component in pods:
-        if (room := capacity_of(cluster, component.shape)) < component.least:
+        if (room := pod_capacity(cluster, component.shape).room) < component.least:
             return Shortfall(Lack.NODES, component.name, "", component.least, room)
     if _by_count(pods, cluster, {}) is None:
         return None
@@ -202,7 +221,7 @@ def _by_count(pods: Sequence[PodSet], cluster: Cluster, assumed: Mapping[_Reques
         if not component.least:
             continue
         request = component.shape.request
-        room = capacity_of(cluster, component.shape)
+        room = pod_capacity(cluster, component.shape).room
         room -= sum(count * replicas_displaced_by(other, request) for other, count in assumed.items())
         room -= _displaced_by_others(component, pods, cluster)
         if room < component.least:

@@ -199,6 +199,11 @@ def _ceilings(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, Bo
     limited = _limited(unit)
     ceilings: dict[str, Bound] = {}
     is_bounded = _is_bounded(unit)
+    if unit.shape.parts:
+        clusters = tuple(clusters)
+        rooms = rooms_of(unit, clusters)
+    else:
+        rooms = None
     current: Mapping[str, int] | None = None
     for cluster in clusters:
         if not is_bounded and not cluster.taints and not cluster.is_silent:
@@ -211,6 +216,11 @@ def _ceilings(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, Bo
             bounds.append(Bound(unit.max_replicas[name], "maxReplicas"))
         if name in limited:
             bounds.append(Bound(limited[name], "a migration limits it"))
+        if rooms is not None:
+            current = current_replicas(unit) if current is None else current
+            bounds.append(
+                Bound(current.get(name, 0) + rooms.unreserved[name], "it has no room for more whole replicas")
+            )
         for taint in cluster.taints:
             if taint.effect == Effect.NO_SCHEDULE and not unit.tolerates(taint):
                 current = current_replicas(unit) if current is None else current
@@ -221,8 +231,8 @@ def _ceilings(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, Bo
 
 
 def _is_bounded(unit: SchedulingUnit) -> bool:
-    """Return whether policy or user set bounds; if not, only readiness and taints do."""
-    return bool(unit.max_replicas or _limited(unit))
+    """Return whether policy, user or replicas of several pods set bounds; if not, only readiness and taints do."""
+    return bool(unit.max_replicas or unit.shape.parts or _limited(unit))
 
 
 def _limited(unit: SchedulingUnit) -> Mapping[str, int]:

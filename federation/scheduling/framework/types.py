@@ -192,17 +192,21 @@ ANY_NODE = NodeNeeds()
 class PodShape:
     """A replica's sorted request and node needs, which determine how many replicas fit into a cluster.
 
-    Created by `pod_shape`: equal shapes are the same object, and a look-up by shape hashes an identity.
+    `parts` are the pods of a replica that has several, () for one pod. Created by `pod_shape`: equal shapes are the
+    same object, and a look-up by shape hashes an identity.
     """
 
     request: tuple[tuple[str, int], ...]
     needs: NodeNeeds = ANY_NODE
+    parts: tuple["PodSet", ...] = ()
 
 
 @lru_cache(maxsize=4096)
-def pod_shape(request: tuple[tuple[str, int], ...], needs: NodeNeeds = ANY_NODE) -> PodShape:
-    """Return the shape for a request and node needs."""
-    return PodShape(request, needs)
+def pod_shape(
+    request: tuple[tuple[str, int], ...], needs: NodeNeeds = ANY_NODE, parts: tuple["PodSet", ...] = ()
+) -> PodShape:
+    """Return the shape for a request, node needs and the pods of a replica."""
+    return PodShape(request, needs, parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +269,8 @@ class SchedulingUnit:
     node_needs: NodeNeeds = ANY_NODE
     pods: tuple[PodSet, ...] = ()
     pods_per_replica: int = 1
+    replica_parts: tuple[PodSet, ...] = ()
+    """The pods of one replica, each of which is placed whole; () if a replica is one pod, or not divided."""
     is_gang: bool = False
     uncounted: str = ""
     assumed: Assumed = field(default_factory=dict)
@@ -307,7 +313,8 @@ class SchedulingUnit:
     """Made from `request` and `node_needs`."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", pod_shape(tuple(sorted(self.request.items())), self.node_needs))
+        shape = pod_shape(tuple(sorted(self.request.items())), self.node_needs, self.replica_parts)
+        object.__setattr__(self, "shape", shape)
 
     @property
     def key(self) -> str:
