@@ -5,7 +5,7 @@ when it is first used.
 """
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 
 from federation.apimachinery.resources import EVENTS, Resource
 from federation.apiserver.semantics.conversion import eventconversion
@@ -175,8 +175,13 @@ _STORED_AS: dict[tuple[str, str, str], tuple[Resource | None, Conversion]] = {
 """The stored resource, None for another version of the same, and the conversion from and to it."""
 
 
-def builtin_kinds() -> Iterator[KindInfo]:
-    """Yield every built-in kind, core group first."""
+@cache
+def builtin_kinds() -> tuple[KindInfo, ...]:
+    """Return every built-in kind, core group first. All servers of a process share them: a fleet has a thousand."""
+    return tuple(_builtin_kinds())
+
+
+def _builtin_kinds() -> Iterator[KindInfo]:
     for (group, version), rows in _TABLE.items():
         for kind, namespaced, short_names, categories, subresources, strategy in rows:
             stored_as, conversion = _STORED_AS.get((group, version, kind), (None, None))
