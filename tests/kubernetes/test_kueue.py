@@ -1,22 +1,23 @@
-"""A real Kueue on a real manager cluster lets us choose the worker, and a real Kueue in the worker runs the job.
+"""A real Kueue on a manager cluster lets us choose the worker, and in a worker or member it runs what arrives there.
 
-Three real clusters: the manager, which is our host, a worker with nodes and Kueue, and a worker without nodes. Kueue runs
-without its webhooks and their certificates: jobs are created suspended, as its webhook would have them.
+For the manager there are three real clusters: the manager, which is our host, a worker with nodes and Kueue, and a worker
+without nodes. Kueue runs there without its webhooks: jobs are created suspended, as its webhook would have them.
 """
 
 import base64
 import subprocess
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.kubernetes.batchcontrollers import definitions, kueue_on
 from tests.kubernetes.build import KUEUE as KUEUE_MODULE
-from tests.kubernetes.build import CannotBuild, build_kueue, definitions_of
-from tests.kubernetes.cluster import Cluster, Process, free_port, real_cluster
-from tests.support.federation import Kubectl, eventually, fedctl, start_on_host
+from tests.kubernetes.build import CannotBuild, build_kueue
+from tests.kubernetes.cluster import real_cluster
+from tests.support.federation import Kubectl, eventually, fedctl, start_on_host, start_serve
+from tests.support.manifests import a_policy
 
 pytestmark = [pytest.mark.nightly, pytest.mark.slow("three real clusters and two controllers")]
 
@@ -31,51 +32,6 @@ def kueue() -> Path:
         return build_kueue()
     except CannotBuild as error:
         pytest.skip(str(error))
-
-
-def definitions() -> list[Manifest]:
-    """Return Kueue's definitions with the stored version only: there is no webhook that converts."""
-    found = []
-    for path in sorted(definitions_of(KUEUE_MODULE).glob("*.yaml")):
-        definition = yaml.safe_load(path.read_text())
-        definition["spec"].pop("conversion", None)
-        definition["spec"]["versions"] = [each for each in definition["spec"]["versions"] if each["storage"]]
-        found.append(definition)
-    return found
-
-
-@contextmanager
-def kueue_on(program: Path, cluster: Cluster, **configuration: Any) -> Iterator[None]:
-    """Run Kueue against a cluster during the block."""
-    folder = cluster.directory / "kueue"
-    certificates = folder / "etc" / "kueue" / "metrics" / "certs"
-    certificates.mkdir(parents=True)
-    for name, source in (("tls.crt", cluster.pki.serving.certificate), ("tls.key", cluster.pki.serving.key)):
-        (certificates / name).write_bytes(source.read_bytes())
-    config = {
-        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
-        "kind": "Configuration",
-        "namespace": "kueue-system",
-        "health": {"healthProbeBindAddress": f"127.0.0.1:{free_port()}"},
-        "metrics": {"bindAddress": f"127.0.0.1:{free_port()}"},
-        "webhook": {"port": free_port(), "certDir": str(certificates)},
-        "leaderElection": {"leaderElect": False},
-        "internalCertManagement": {"enable": False},
-        "integrations": {"frameworks": ["batch/job"]},
-        "featureGates": {"VisibilityOnDemand": False},  # an aggregated API, which needs certificates of its own
-        **configuration,
-    }
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    # It reads its metrics' certificate from a fixed path below /etc: a folder of ours is mounted there, for it alone.
-    command = f"mount --bind {folder / 'etc'} /etc && exec {program} --config={folder / 'config.yaml'}"
-    arguments = ["env", f"KUBECONFIG={cluster.kubeconfig}", "unshare", "-rm", "sh", "-c", command]
-    arguments[-1] += " --zap-log-level=3"
-    process = Process(folder, arguments)
-    try:
-        yield
-        process.check()
-    finally:
-        process.close()
 
 
 def of_kind(kind: str, name: str, namespace: str = "", **fields: Any) -> Manifest:
@@ -147,7 +103,7 @@ def a_job(name: str, pods: int, cpu: str) -> Manifest:
 def prepare(kubectl: Kubectl, *manifests: Manifest) -> None:
     """Install Kueue's kinds and these objects."""
     kubectl("create", "namespace", "kueue-system")
-    kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(definitions()))
+    kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(definitions(KUEUE_MODULE)))
     kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
     kubectl.apply(*manifests)
 
@@ -213,3 +169,50 @@ def test_kueue_sends_jobs_where_we_nominate(tmp_path: Path, kueue: Path) -> None
             error.add_note((manager.directory / "kueue" / "env.log").read_text()[-6000:])
             error.add_note(host.log()[-3000:] if callable(host.log) else "")
             raise
+
+
+def test_a_job_that_the_federation_delivers_runs_when_kueue_in_the_member_admits_it(
+    tmp_path: Path, kueue: Path
+) -> None:
+    """Kueue's webhook suspends the member's Job, and Kueue resumes it: fields that the federation does not own."""
+    if subprocess.run(["unshare", "-rm", "true"], check=False).returncode:
+        pytest.skip("no user namespaces: Kueue reads a certificate from a fixed path")
+    with ExitStack() as stack:
+        member = stack.enter_context(real_cluster(tmp_path / "member"))
+        prepare(member.kubectl, *queues("10"))
+        stack.enter_context(kueue_on(kueue, member, with_webhook=True))
+        host = stack.enter_context(closing(start_serve(tmp_path / "host")))
+        kubeconfig = str(host.kubectl.kubeconfig)
+        fedctl("join", "member", "--kubeconfig", str(member.kubeconfig), KUBECONFIG=kubeconfig, timeout_s=90)
+        policy = a_policy({}, name="jobs", resourceSelectors=[{"apiVersion": "batch/v1", "kind": "Job"}], placement=[])
+        host.kubectl.apply(policy, a_delivered_job("fits", 4), a_delivered_job("large", 10))
+
+        def conditions(name: str) -> list[str]:
+            found = host.kubectl.json("get", f"job/{name}", "-n", "default").get("status") or {}
+            return [each["type"] for each in found.get("conditions") or () if each["status"] == "True"]
+
+        def in_member(name: str) -> Manifest:
+            return member.kubectl.json("get", f"job/{name}", "-n", "default")
+
+        try:
+            eventually(lambda: conditions("fits"), lambda seen: "Complete" in seen, timeout_s=WAIT_S, what="its end")
+            # 20 of 10 cores: it is in the member, where Kueue keeps it suspended, without pods.
+            assert in_member("large")["spec"]["suspend"] is True
+            assert "Complete" not in conditions("large")
+            pods = member.kubectl.json("get", "pods", "-n", "default")["items"]
+            assert len(pods) == 4
+            member.kubectl.apply(*queues("100"))
+            eventually(lambda: conditions("large"), lambda seen: "Complete" in seen, timeout_s=WAIT_S, what="its end")
+            assert in_member("large")["spec"]["suspend"] is False
+        except AssertionError as error:
+            error.add_note(member.kubectl("get", "jobs,workloads.kueue.x-k8s.io", "-A", "-o", "yaml")[:20000])
+            error.add_note((member.directory / "kueue" / "env.log").read_text()[-6000:])
+            raise
+
+
+def a_delivered_job(name: str, pods: int) -> Manifest:
+    """Return a Job as a user of the federation writes it: with the queue, and nothing else of Kueue."""
+    job = a_job(name, pods, "2")
+    for field in ("suspend", "managedBy"):
+        del job["spec"][field]
+    return job

@@ -1,29 +1,36 @@
 """A gang on a real Kubernetes with its scheduler: no pod while one has no room, and all pods at once when there is.
 
-The definition of JobSet is a small one with its fields, and this test makes the Jobs that JobSet's controller makes for
-an object of it; Job controller and scheduler are those of Kubernetes, the pods are run by the fake kubelet.
+JobSet's controller is its own, built from its Go module, with its webhooks and its definition. Job controller and
+scheduler are those of Kubernetes, the pods are run by the fake kubelet.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
+from tests.kubernetes.batchcontrollers import definitions, job_set_on
+from tests.kubernetes.build import JOB_SET, CannotBuild, build_job_set
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.members.federation import RealFederation, apply, real_federation
-from tests.scenarios.test_gangs import a_definition, everywhere
+from tests.scenarios.test_gangs import everywhere
 from tests.support.federation import eventually
 
-from federation.apimachinery.resources import Resource
+pytestmark = [pytest.mark.nightly, pytest.mark.slow("a controller of its own")]
 
-JOB_SETS = Resource("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets")
 REPLICAS, PODS, CPU = 2, 4, "8"
 
 
 @pytest.fixture(scope="module")
 def fed(tmp_path_factory: pytest.TempPathFactory, real: list[Cluster]) -> Iterator[RealFederation]:
-    """A member of two nodes with 64 cores each."""
+    """A member of two nodes with 64 cores each, where JobSet's controller runs as soon as its definition arrived."""
+    try:
+        program = build_job_set()
+    except CannotBuild as error:
+        pytest.skip(str(error))
     with real_federation(tmp_path_factory.mktemp("gangs"), {"member-1": real[0]}) as running:
-        apply(running.kubectl, a_definition(JOB_SETS))
+        text = yaml.safe_dump_all(definitions(JOB_SET))
+        running.kubectl("apply", "--server-side", "-f", "-", stdin=text)  # too long for the annotation of a plain apply
         running.kubectl("create", "namespace", "work")
         kinds = [("batch/v1", "Job"), ("jobset.x-k8s.io/v1alpha2", "JobSet"), ("apps/v1", "Deployment")]
         policy = {
@@ -43,7 +50,8 @@ def fed(tmp_path_factory: pytest.TempPathFactory, real: list[Cluster]) -> Iterat
             what="a member that serves JobSets",
         )
         running.fedctl("join", "--update-credentials", "member-1", "--kubeconfig", str(real[0].kubeconfig))
-        yield running
+        with job_set_on(program, real[0]):
+            yield running
 
 
 def a_pod(cpu: str) -> dict[str, Any]:
@@ -57,27 +65,9 @@ def a_job_spec() -> dict[str, Any]:
 
 def pods_of(fed: RealFederation, gang: str) -> list[str]:
     """Return the phases of a gang's pods in the member."""
-    found = fed.member("member-1").json("get", "pods", "-n", "work", "-l", f"gang={gang}")["items"]
+    selector = f"jobset.sigs.k8s.io/jobset-name={gang}"
+    found = fed.member("member-1").json("get", "pods", "-n", "work", "-l", selector)["items"]
     return sorted(str(pod["status"].get("phase")) for pod in found)
-
-
-def start_jobs_of(fed: RealFederation, name: str) -> None:
-    """Make the Jobs of a JobSet, as its controller does."""
-    owner = fed.member("member-1").json("get", f"jobset/{name}", "-n", "work")
-    reference = {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "name": name,
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-    }
-    for replicated in owner["spec"]["replicatedJobs"]:
-        for number in range(replicated["replicas"]):
-            spec = replicated["template"]["spec"]
-            spec["template"]["metadata"] = {"labels": {"gang": name}}
-            job = {"apiVersion": "batch/v1", "kind": "Job", "spec": spec}
-            metadata = {"name": f"{name}-{replicated['name']}-{number}", "namespace": "work"}
-            apply(fed.member("member-1"), {**job, "metadata": {**metadata, "ownerReferences": [reference]}})
 
 
 def test_a_job_set_is_in_no_member_while_one_of_its_pods_has_no_room_and_starts_whole(fed: RealFederation) -> None:
@@ -121,11 +111,16 @@ def test_a_job_set_is_in_no_member_while_one_of_its_pods_has_no_room_and_starts_
         timeout_s=90,
         what="the gang in the member",
     )
-    start_jobs_of(fed, "train")
-
     eventually(
         lambda: pods_of(fed, "train"),
         lambda seen: len(seen) == REPLICAS * PODS and set(seen) <= {"Running", "Succeeded"},
         timeout_s=60,
         what="all pods of the gang",
     )
+    status = eventually(
+        lambda: fed.kubectl.json("get", "jobset/train", "-n", "work").get("status") or {},
+        lambda seen: seen.get("terminalState") == "Completed",
+        timeout_s=60,
+        what="the end of the JobSet on the host",
+    )
+    assert status["replicatedJobsStatus"][0]["succeeded"] == REPLICAS
