@@ -110,6 +110,25 @@ async def test_the_own_cluster_dies_in_the_middle_of_the_return_and_no_replica_i
         await world.until_available("web", 2)
 
 
+async def test_what_was_evicted_in_the_middle_of_the_return_returns_after_all() -> None:
+    async with a_world(members=("east", "west"), toleration_s=30) as world:
+        await world.create(PROPAGATION_POLICIES, groups(when="Overflow", returnPolicy="WhenRoom"))
+        share = await each_m(world)
+        await world.create(DEPLOYMENTS, large("batch", 3, share))
+        await world.until_available("batch", 3)
+        await world.create(DEPLOYMENTS, large("web", 2, share))
+        await world.until_available("web", 2)
+        await world.user.delete(DEPLOYMENTS, "batch", "default")
+        await world.until_equal(lambda: is_there(world, "east"), True)
+        await world.lose("east")
+        await world.pass_time(60)
+        await world.bring_back("east")
+        await world.until_equal(lambda: world.replicas("web"), {"east": 1, "west": 1})
+        await world.pass_time(300)  # until the cluster is stable
+        assert await world.replicas("web") == {"east": 2}
+        await world.until_available("web", 2)
+
+
 async def is_there(world: World, cluster: str) -> bool:
     return await world.members[cluster].find(DEPLOYMENTS, "web") is not None
 

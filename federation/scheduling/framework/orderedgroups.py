@@ -97,8 +97,11 @@ def may_return(unit: SchedulingUnit, tier: Tier) -> bool:
 
 
 def stays(unit: SchedulingUnit, members: Members) -> bool:
-    """Return whether what runs in a group stays there as long as it is wanted."""
-    if unit.chooses_anew:
+    """Return whether what runs in a group stays there as long as it is wanted.
+
+    Replicas that return to clusters which they left when these were lost leave their group for them.
+    """
+    if unit.chooses_anew or unit.homes:
         return False
     return not (unit.group_move is GroupMove.RETURN and members.group.returns)
 
