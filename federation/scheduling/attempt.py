@@ -301,7 +301,7 @@ def _unknown_claims(federated: Mapping[str, Any], type_: FederatedType) -> Asses
 def _of_group(group: PodGroup | None, attempt: SchedulingAttempt) -> Assessment | None:
     """Return the assessment of a pod that waits for its group, or that leaves its cluster because its leader has."""
     current = attempt.current()
-    message = wait_of(group, current)
+    message = wait_of(group)
     if message and current:
         return Withdrawn(message)
     return Unschedulable(names.REASON_POD_GROUP, message) if message else None

@@ -7,9 +7,11 @@ compared with clusters at all: the leader's decision was about it, too, and its 
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.planning.clusters.deviceclaims import Claims
 from federation.planning.components import ComponentError, ComponentPods
+from federation.planning.federatedobject.placements import placement_of
 from federation.planning.podgroups import POD_GROUP, PodGroup, group_of
 from federation.scheduling.framework.types import PodSet
 from federation.scheduling.podrequest import (
@@ -23,11 +25,15 @@ from federation.scheduling.podrequest import (
 
 
 def membership_of(federated: Mapping[str, Any]) -> PodGroup | None:
-    """Return what a pod is in its group, None for an object without one."""
+    """Return what a pod is in its group, None for an object without one.
+
+    A pod that got its label after its place is without one until the group counts it: it runs, so it is charged.
+    """
     ref = group_of(federated["spec"]["template"])
     if ref is None:
         return None
-    return POD_GROUP.of(federated) or PodGroup(ref.name, waits=_together(ref.name, "another one"))
+    record = POD_GROUP.of(federated) or PodGroup(ref.name, waits=_together(ref.name, "another one"))
+    return None if record.waits and placement_of(federated, names.GLOBAL_SCHEDULER) else record
 
 
 def pods_in(group: PodGroup, claims: Claims) -> tuple[PodSet, ...]:
@@ -65,12 +71,12 @@ def _counted(group: PodGroup, claims: Claims) -> tuple[PodSet, ...]:
         return ()
 
 
-def wait_of(group: PodGroup | None, current: Collection[str]) -> str:
+def wait_of(group: PodGroup | None) -> str:
     """Return why a pod waits for its group, "" if it does not. A pod that runs waits if its leader has no place."""
     if group is None or group.clusters:
         return ""
     if group.waits:
-        return "" if current else group.waits
+        return group.waits
     return _together(group.name, f"pod {group.leader}") if group.leader else ""
 
 

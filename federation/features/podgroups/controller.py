@@ -2,12 +2,22 @@
 
 from collections.abc import Iterator
 
+from federation.api import names
 from federation.apimachinery.resources import Object
 from federation.features.podgroups.reconcile import BY_GROUP, GroupKey, Reconciler
+from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.podgroups import GroupRef, group_of, is_pod_group
+from federation.planning.rendering.admittednodes import QUEUE_NODES
 from federation.runtime.controller import Controller
 from federation.runtime.host import Host
+from federation.runtime.subscription import Triggers
+from federation.scheduling.jobqueues import ADMISSION
 
+_TRIGGERS = Triggers(
+    annotations={names.POD_GROUP, ADMISSION.name, QUEUE_NODES.name},
+    status=has_finished_everywhere,
+)
+"""What the records depend on. Each look reads the whole group, so reports about its pods must not cause one."""
 _WORKERS = 4
 _COALESCING_S = 0.05
 """Delay between a change of a pod and the look at its group: a group of many pods is not read once for each."""
@@ -26,7 +36,7 @@ class PodGroupController:
     async def run(self) -> None:
         """Subscribe once all objects are known, and start the workers."""
         await self._objects.wait_synced()
-        self._objects.subscribe(self._on_federated, None)
+        self._objects.subscribe(self._on_federated, _TRIGGERS)
         await self.controller.run()
 
     def _on_federated(self, old: Object | None, new: Object | None) -> None:

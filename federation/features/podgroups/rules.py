@@ -1,7 +1,8 @@
 """The records of one group from its pods: who leads, what the leader decides for, and where the others go. Pure.
 
 The pod that leads keeps to lead while it runs. When it has ended or is gone, one that runs takes over, with its place
-in a JobQueue. Pods that have ended count no longer.
+in a JobQueue. Pods that have ended count no longer. Pods that cannot be counted with the others are not of the group,
+also those that run: a user must not hide them from quotas by a label.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,11 +30,16 @@ def plan_records(ref: GroupRef, pods: Sequence[Object], group: Mapping[str, Any]
         yield from _change(leader, PodGroup(ref.name, waits=waits))
         return
     counted = count_pods(each["spec"]["template"] for each in running)
-    if isinstance(counted, str):  # what runs stays as it is counted
+    if isinstance(counted, str):
+        members = [each for each in running if _is_counted(each, leader)]
+        fewer = count_pods(each["spec"]["template"] for each in members)
+        is_led = bool(members) and not isinstance(fewer, str)
         for each in running:
-            if not effective_placement(each):
+            if not is_led or not _is_counted(each, leader):
                 yield from _change(each, PodGroup(ref.name, waits=counted))
-        return
+        if not is_led or isinstance(fewer, str):
+            return
+        running, counted = members, fewer
     before = leader if _leads(leader) else next(filter(_leads, living), leader)
     yield from _change(leader, PodGroup(ref.name, pods=counted), _annotations(before, ADMISSION.name, QUEUE_NODES.name))
     clusters, name = tuple(sorted(effective_placement(leader))), str(leader["spec"]["template"]["metadata"]["name"])
@@ -41,6 +47,14 @@ def plan_records(ref: GroupRef, pods: Sequence[Object], group: Mapping[str, Any]
     for each in running:
         if each is not leader and (clusters or POD_GROUP.of(each) is not None):
             yield from _change(each, PodGroup(ref.name, leader=name, clusters=clusters), nodes)
+
+
+def _is_counted(pod: Object, leader: Object) -> bool:
+    """Return whether the leader of a group that runs is charged for a pod, itself included."""
+    record = POD_GROUP.of(pod)
+    if record is None or not _leads(leader) or not effective_placement(leader):
+        return False
+    return pod is leader or record.leader == leader["spec"]["template"]["metadata"]["name"]
 
 
 def _choose(running: Sequence[Object]) -> Object:

@@ -6,13 +6,17 @@ from typing import Any
 import pytest
 
 from federation.api import names
+from federation.api.federatedtype import from_config
 from federation.apimachinery.resources import Object
 from federation.features.podgroups.rules import plan_records
 from federation.planning.federatedobject.finished import run_of
 from federation.planning.podgroups import POD_GROUP, GroupRef, PodGroup, group_of, size_of
 from federation.planning.rendering.admittednodes import QUEUE_NODES
 from federation.scheduling.jobqueues import ADMISSION
+from federation.scheduling.podgroups import charged_to, membership_of
 
+_SOURCE_TYPE = {"version": "v1", "kind": "Pod", "pluralName": "pods", "scope": "Namespaced"}
+PODS = from_config({"metadata": {"name": "pods"}, "spec": {"sourceType": _SOURCE_TYPE}})
 TRAIN = GroupRef("", "train")
 NAME, COUNT = "kueue.x-k8s.io/pod-group-name", "kueue.x-k8s.io/pod-group-total-count"
 
@@ -122,10 +126,51 @@ def test_too_many_different_pods_hold_those_that_do_not_run() -> None:
 
     found = records([runs, *newcomers])
 
-    assert found["a"] == PodGroup("train", pods=())
+    assert found["a"].leads
+    assert [each.count for each in found["a"].pods] == [1]
     assert {each.waits[:47] for name, each in found.items() if name != "a"} == {
         "its pods have more than 256 different specs, or"
     }
+
+
+def charged(pods: Sequence[Object]) -> int:
+    """Return the CPUs that quotas count, in milliunits."""
+    return sum(found[0]["cpu"] for pod in pods if (found := charged_to(pod, PODS)) is not None)
+
+
+def test_a_label_does_not_hide_pods_that_run_from_quotas() -> None:
+    ordinary = [a_pod(f"b{number}", cpu=f"{number}m", cluster="one") for number in range(1, 300)]
+
+    assert charged(ordinary) == sum(range(1, 300)), "they have the label and no record yet"
+    records(ordinary)
+    assert charged(ordinary) == sum(range(1, 300)), "their specs are too many for a group"
+    assert all(membership_of(pod) is None for pod in ordinary), "and they stay where they are"
+
+
+def test_the_end_of_a_leader_does_not_hide_a_group_that_cannot_be_counted() -> None:
+    pods = [a_pod(f"b{number}", cpu=f"{number}m", size="200", cluster="one") for number in range(1, 257)]
+    records(pods)
+    assert charged(pods) == sum(range(1, 257))
+    late = [a_pod("late", cpu="257m", size="200")]
+    records([*pods, *late])
+    assert charged(pods) == sum(range(1, 257)), "the group goes on without the pod"
+
+    leader = next(pod for pod in pods if membership_of(pod).leads)
+    running = [pod for pod in pods if pod is not leader]
+    more = [a_pod(f"more{number}", cpu=f"{number}m", size="200") for number in range(300, 310)]
+    records([*running, *late, *more])
+
+    of_leader = int(leader["metadata"]["name"].removesuffix("-pods")[1:])
+    assert charged(running) == sum(range(1, 257)) - of_leader
+
+
+def test_a_pod_of_another_group_whose_leader_does_not_count_it_is_charged_itself() -> None:
+    led = PodGroup("train", leader="elsewhere", clusters=("one",))
+    pods = [a_pod(f"b{number}", led, "one", cpu=f"{number}m") for number in range(1, 300)]
+
+    records(pods)
+
+    assert charged(pods) == sum(range(1, 300))
 
 
 @pytest.mark.parametrize(
