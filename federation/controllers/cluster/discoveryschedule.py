@@ -5,7 +5,7 @@ definition in the member. Both come a moment before the member's discovery shows
 while. No I/O; `apidiscovery.py` discovers.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
@@ -23,6 +23,8 @@ class DiscoverySchedule:
         self._definition_timeout_s = definition_timeout_s
         self.served: frozenset[ServedType] = frozenset()
         self._awaited: dict[ServedType, float] = {}
+        self._in_vain: set[ServedType] = set()
+        """Types that the member answers for and that its discovery did not show in time: they wait for the period."""
         self._due_s = float("-inf")
         self._pause_s = 0.0
         self._is_expired = False
@@ -55,9 +57,12 @@ class DiscoverySchedule:
         return True
 
     def saw_kind(self, resource: Resource) -> bool:
-        """Return whether an answer of the member for a resource makes a discovery due: the last one lacks it."""
+        """Return whether an answer of the member for a resource makes a discovery due: the last one lacks it.
+
+        Once for a type that is not shown then, so that a member cannot make us ask without end.
+        """
         type_ = (resource.group, resource.version, resource.kind)
-        if not self.served or type_ in self.served or type_ in self._awaited:
+        if not self.served or type_ in self.served or type_ in self._awaited or type_ in self._in_vain:
             return False
         self._await((type_,))
         return True
@@ -78,14 +83,23 @@ class DiscoverySchedule:
 
     def record(self, types: Iterable[Mapping[str, str]], *, is_partial: bool) -> None:
         """Record a discovery; with awaited types that it lacks, the next one stays due. `is_partial`: some failed."""
-        self.served, now_s = to_served(types), self._clock.monotonic()
-        self._awaited = {t: until_s for t, until_s in self._awaited.items() if t not in self.served and until_s > now_s}
+        self.served = to_served(types)
+        self._in_vain -= self.served
+        self._give_up(self.served)
         if not self._awaited:
             self._schedule(has_failed=is_partial)
 
     def record_failure(self) -> None:
         """Record a discovery without an answer."""
+        self._give_up()
         self._schedule(has_failed=True)
+
+    def _give_up(self, shown: Collection[ServedType] = ()) -> None:
+        """Await neither the types that are shown nor those whose time has passed."""
+        now_s = self._clock.monotonic()
+        awaited = {type_: until_s for type_, until_s in self._awaited.items() if type_ not in shown}
+        self._awaited = {type_: until_s for type_, until_s in awaited.items() if until_s > now_s}
+        self._in_vain |= awaited.keys() - self._awaited.keys()
 
     def _schedule(self, *, has_failed: bool) -> None:
         """Set the time of the next discovery: after its period, or sooner when a part of this one failed.

@@ -36,10 +36,27 @@ async def test_a_kind_that_answers_before_discovery_shows_it_is_looked_for_and_g
     schedule.begin()
     schedule.record(SERVED, is_partial=False)
     assert not schedule.is_due
-    assert schedule.saw_kind(WIDGETS), "it answers again"
+    assert not schedule.saw_kind(WIDGETS), "a member that answers again and again is not asked again and again"
+    assert not schedule.is_awaiting
+    await clock.advance(61)
     schedule.begin()
     schedule.record(WITH_WIDGETS, is_partial=False)
     assert not schedule.is_due
+    schedule.begin()
+    schedule.record(SERVED, is_partial=False)
+    assert schedule.saw_kind(WIDGETS), "the kind was there, went and came back"
+
+
+async def test_a_member_without_discovery_is_not_awaited_without_end() -> None:
+    clock = ManualClock()
+    schedule = await discovered(clock)
+    assert schedule.saw_kind(WIDGETS)
+    schedule.begin()
+    schedule.record_failure()
+    assert schedule.is_awaiting
+    await clock.advance(31)
+    schedule.begin()
+    schedule.record_failure()
     assert not schedule.is_awaiting
 
 
