@@ -20,6 +20,7 @@ from federation.apimachinery.resources import Object, Resource
 from federation.features.queues.ledgerevents import Observer
 from federation.features.queues.names import EVENT_ADMITTED, EVENT_EVICTED
 from federation.features.queues.rules.facts import Admitted, Decisions, Eviction
+from federation.features.queues.rules.faults import JobFailed
 from federation.features.queues.rules.queueledger import Ledger
 from federation.features.queues.rules.queuestatus import QueueStatuses, compute_statuses
 from federation.planning.rendering.admittednodes import QUEUE_NODES
@@ -36,6 +37,8 @@ _WRITES = 16
 """Writes at the same time."""
 _STATUS_S = 1.0
 """Least time between two statuses of the queues."""
+_CONTINUE_S = 0.5
+"""Pause after a call that has set as many jobs aside as it may."""
 _ROUND_S = 30.0
 """A round takes place at least so often while anything waits: retries and backoffs end by time alone."""
 
@@ -83,7 +86,11 @@ class Reconciler:
             self._measure(QueueStatuses({}, {}, {}))
             return DONE
         now = self._clock.now().timestamp()
-        decisions = ledger.decide(now)
+        try:
+            decisions = ledger.decide(now)
+        except JobFailed:
+            self._log_faults()
+            return Result(_CONTINUE_S)  # without a back-off: each call sets further jobs aside
         async with asyncio.TaskGroup() as tasks:
             for key, admitted in decisions.admitted.items():
                 if ledger.must_ask(key, now):

@@ -2,7 +2,8 @@
 
 A round is a function of all jobs, so it is repeated from the beginning once the job that it was looking at is set
 aside: nothing half done is kept. The job is tried again when it changes, and after `RETRY_S`. At most `PER_ROUND_MAX`
-jobs are set aside in one call; the next one continues from there.
+jobs are set aside in one call; the next one continues from there. Fewer are tried again in one call, so that jobs that
+stay broken cost no call, however many they are.
 """
 
 from collections.abc import Callable
@@ -15,6 +16,8 @@ RETRY_S = 300.0
 """Time until a job that was set aside is tried again."""
 PER_ROUND_MAX = 16
 """Jobs set aside in one call, each for the time of a round."""
+_RETRIES_MAX = PER_ROUND_MAX // 2
+"""Jobs tried again in one call."""
 _MESSAGE_MAX = 300
 
 _Found = TypeVar("_Found")
@@ -76,8 +79,9 @@ class Faults:
         self._faults.pop(key, None)
 
     def due(self, now: float) -> list[str]:
-        """Return the jobs that are tried again from now on; the time of new ones begins."""
+        """Return the jobs that are tried again from now on, a few at a time; the time of new ones begins."""
         ended = [key for key, fault in self._faults.items() if fault.until_s is not None and now >= fault.until_s]
+        del ended[_RETRIES_MAX:]
         for key in ended:
             del self._faults[key]
         for key, fault in self._faults.items():

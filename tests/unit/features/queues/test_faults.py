@@ -94,3 +94,20 @@ def test_many_broken_jobs_are_set_aside_in_several_calls() -> None:
     decisions = ledger.decide(NOW_S)
     assert list(decisions.admitted) == ["team/job"]
     assert {waits.lack for waits in decisions.waits.values()} == {Lack.PROBLEM}
+
+
+def test_many_jobs_that_stay_broken_hold_no_other_one_when_they_are_tried_again() -> None:
+    ledger = a_ledger()
+    for number in range(3 * PER_ROUND_MAX):
+        ledger.put(an_entry(f"broken-{number:02}", limit_s="an hour", created_s=-1.0), NOW_S)
+    for _ in range(2):
+        with pytest.raises(JobFailed):
+            ledger.decide(NOW_S)
+    ledger.decide(NOW_S)
+    ledger.faults.take_new()
+
+    for number in range(4):
+        now_s = NOW_S + RETRY_S + number
+        ledger.put(an_entry("job", created_s=number), now_s)
+        assert started(ledger, now_s) == ["team/job"]
+    assert len(ledger.faults.take_new()) == 2 * PER_ROUND_MAX, "a few are tried again in each call"
