@@ -8,13 +8,15 @@ import pytest
 from tests.support.manifests import a_policy
 from tests.support.whatif import a_cluster, a_source, a_world, change, plan
 
-from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
+from federation.api import names
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, PROPAGATION_POLICIES
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import DEPLOYMENTS, Object, Resource
 from federation.plans.edits import Edit, Verb
 from federation.plans.planfile import (
     PlanFile,
     differences,
+    observe,
     read_plan_file,
     seen_by,
     to_plan_file,
@@ -180,3 +182,14 @@ def test_a_user_sees_his_part_of_a_plan_and_is_refused_when_the_rest_differs() -
     assert differences_after(mine, world, labelled)[-1].startswith("what the plan depends on besides")
     # The plan of somebody who sees everything cannot be checked by somebody who does not.
     assert differences(everything, mine)[-1].startswith("what the plan depends on besides")
+
+
+@pytest.mark.parametrize("name", [names.DEPARTED_CLUSTERS, names.ARRIVING_CLUSTERS])
+def test_the_end_of_a_move_does_not_invalidate_a_plan(name: str) -> None:
+    metadata = {"name": "web-deployments.apps", "namespace": "default", "uid": "1"}
+    moving = {"metadata": {**metadata, "annotations": {name: '["east"]', "a": "b"}}, "spec": {}}
+    moved = {"metadata": {**metadata, "annotations": {"a": "b"}}, "spec": {}}
+
+    before, after = (observe(FEDERATED_OBJECTS, "default", metadata["name"], obj) for obj in (moving, moved))
+
+    assert before == after
