@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from federation.apimachinery.naturalorder import natural_key
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterRow:
@@ -78,7 +80,8 @@ def rows(explanation: Mapping[str, Any]) -> list[ClusterRow]:
                 remarks={plugin: tuple(said[name]) for plugin, said in remarks.items() if name in said},
             )
         )
-    return sorted(result, key=lambda row: (not row.is_selected, bool(row.rejected_by), -(row.total or 0), row.name))
+    result.sort(key=lambda row: natural_key(row.name))
+    return sorted(result, key=lambda row: (not row.is_selected, bool(row.rejected_by), -(row.total or 0)))
 
 
 def _unused_groups(

@@ -85,8 +85,13 @@ class EchoShell:
                 return self._fail(_NOT_FOUND, f"sh: {words[0]}: not found")
 
     def _write(self, text: str) -> Output:
-        return [(STDOUT, text.encode() + (b"\r\n" if self._is_tty else b"\n"))]
+        return [(STDOUT, text.encode() + self._line_end)]
 
     def _fail(self, code: int, text: str) -> Output:
         self._last_code = code
-        return [(STDERR, text.encode() + b"\n")]
+        return [(STDOUT if self._is_tty else STDERR, text.encode() + self._line_end)]
+
+    @property
+    def _line_end(self) -> bytes:
+        """A terminal's driver moves to the start of the line; both streams are one there."""
+        return b"\r\n" if self._is_tty else b"\n"

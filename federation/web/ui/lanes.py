@@ -77,10 +77,15 @@ def lanes_of(
         at = parse_rfc3339(text)
         return None if at is None or not start <= at <= end else 100 * (at - start).total_seconds() / span_s
 
+    new: set[str] = set()
     for incident in reversed(incidents):
-        at = place(incident["at"])
-        if at is not None and incident["what"] in ("lost", "back"):
-            found.setdefault(incident["cluster"], _Found()).changes.append((at, incident["what"] == "back"))
+        at, what, cluster = place(incident["at"]), incident["what"], incident["cluster"]
+        if what == "joined":
+            new.add(cluster)
+        elif at is not None and what in ("lost", "back"):
+            if what == "lost" or cluster not in new:  # the first answer of a new cluster ends nothing
+                found.setdefault(cluster, _Found()).changes.append((at, what == "back"))
+            new.discard(cluster)
     for record in records:
         if (at := place(record["at"])) is None:
             continue

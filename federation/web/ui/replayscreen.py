@@ -10,6 +10,7 @@ from typing import Any
 
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.naturalorder import natural_key
 from federation.plans.documents import parse_manifests
 from federation.plans.replays import COLUMNS
 from federation.web import replaycomparison
@@ -98,7 +99,10 @@ def to_view(found: Mapping[str, Any]) -> dict[str, Any]:
 def _placed(side: Mapping[str, Any]) -> str:
     """Return a placement in words, or why there is none."""
     placements: Mapping[str, int | None] = side.get("placements") or {}
-    listed = (name if count is None else f"{name} {count}" for name, count in sorted(placements.items()))
+    listed = (
+        name if count is None else f"{name} {count}"
+        for name, count in sorted(placements.items(), key=lambda each: natural_key(each[0]))
+    )
     return ", ".join(listed) or str(side.get("outcome") or "")
 
 

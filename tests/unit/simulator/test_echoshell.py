@@ -50,3 +50,4 @@ def test_a_shell_runs_nothing_after_exit() -> None:
 
 def test_a_terminal_shows_what_is_typed() -> None:
     assert run("sh", stdin=b"hostname\r\x04", is_tty=True) == (b"$ hostname\r\nweb-1\r\n$ ", b"", 0)
+    assert run("sh", stdin=b"ls\r\x04", is_tty=True) == (b"$ ls\r\nsh: ls: not found\r\n$ ", b"", 127)

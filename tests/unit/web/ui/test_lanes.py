@@ -37,8 +37,19 @@ def move(minute: float, before: dict[str, int], after: dict[str, int], name: str
         ([(90, "back"), (80, "lost"), (50, "lost"), (40, "back")], [(0, 40), (50, 40)]),
         ([(20.1, "back"), (20, "lost")], [(20, 0.5)]),
         ([(-5, "lost"), (10, "joined")], []),
+        ([(40, "back"), (10, "joined")], []),
+        ([(40, "back"), (30, "lost"), (12, "back"), (10, "joined")], [(30, 10)]),
     ],
-    ids=["lost and back", "lost before", "still lost", "lost twice in a row", "for a moment", "outside"],
+    ids=[
+        "lost and back",
+        "lost before",
+        "still lost",
+        "lost twice in a row",
+        "for a moment",
+        "outside",
+        "new",
+        "new, then lost",
+    ],
 )
 def test_a_cluster_is_dark_from_its_loss_until_it_answers(
     changes: list[tuple[float, str]], darks: list[tuple[float, float]]

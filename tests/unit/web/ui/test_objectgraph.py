@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from federation.web.ui.objectgraph import DOTS_MAX, WIDTH, Source, draw, sources_of, waves_of
+from federation.web.ui.objectgraph import DOTS_MAX, Source, draw, sources_of, waves_of
 from federation.web.ui.objecttree import ClusterBranch, ObjectTree
 
 
@@ -74,7 +74,7 @@ def test_the_picture_of_a_large_application_has_a_bound_and_shows_what_is_wrong(
     assert graph.nodes[17].name == "broken"
     assert len(graph.dots) == 30 * DOTS_MAX
     assert {words for _, _, words in graph.texts} == {"and 484 more", "and 971 more clusters", "and 164 more pods"}
-    assert all(dot.x < WIDTH and 0 <= dot.y <= graph.height for dot in graph.dots)
+    assert all(dot.x < 1040 and 0 <= dot.y <= graph.height for dot in graph.dots)
     assert all(0 <= node.y < graph.height for node in graph.nodes)
 
 
