@@ -6,6 +6,7 @@ of the environment against one kubeconfig; `Kubectl.api` sends the same requests
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -130,6 +131,7 @@ class Kubectl:
         return self("apply", "-f", "-", stdin="\n---\n".join(json.dumps(m) for m in manifests))
 
 
+_PROGRESS = re.compile(r"fedctl: \d+ of \d+ simulated members joined")
 _CLIENTS: dict[Path, tuple[int, "Api"]] = {}
 
 
@@ -221,6 +223,11 @@ class Federation:
             self.stop()
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+
+def without_progress(text: str) -> str:
+    """Return the lines that are not about members which a busy machine starts slowly."""
+    return "".join(line for line in text.splitlines(keepends=True) if not _PROGRESS.match(line))
 
 
 def log_of(directory: Path) -> Path:
