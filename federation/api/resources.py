@@ -20,6 +20,7 @@ PROPAGATION_POLICIES = _ours("PropagationPolicy", "propagationpolicies")
 CLUSTER_PROPAGATION_POLICIES = _ours("ClusterPropagationPolicy", "clusterpropagationpolicies", namespaced=False)
 OVERRIDE_POLICIES = _ours("OverridePolicy", "overridepolicies")
 CLUSTER_OVERRIDE_POLICIES = _ours("ClusterOverridePolicy", "clusteroverridepolicies", namespaced=False)
+POLICIES = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES, OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES)
 SCHEDULING_PROFILES = _ours("SchedulingProfile", "schedulingprofiles", namespaced=False)
 SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS = _ours(
     "SchedulerPluginWebhookConfiguration", "schedulerpluginwebhookconfigurations", namespaced=False

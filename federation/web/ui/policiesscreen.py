@@ -4,12 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from federation.api.resources import (
-    CLUSTER_OVERRIDE_POLICIES,
-    CLUSTER_PROPAGATION_POLICIES,
-    OVERRIDE_POLICIES,
-    PROPAGATION_POLICIES,
-)
+from federation.api.resources import POLICIES
 from federation.apimachinery.naturalorder import natural_key
 from federation.apimachinery.resources import Resource
 from federation.planning.waves.policychanges import record_of
@@ -21,10 +16,9 @@ from federation.web.ui.policytext import describe_overrides, describe_propagatio
 from federation.web.ui.screen import Collection, Page, Screen
 
 PATH = "/ui/policies"
-RESOURCES = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES, OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES)
 ROWS_MAX = 200
 _SORTS = ("name", "kind", "namespace", "objects")
-KINDS = (("", "All kinds"), *((resource.kind, resource.kind) for resource in RESOURCES))
+KINDS = (("", "All kinds"), *((resource.kind, resource.kind) for resource in POLICIES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +37,7 @@ class PolicyRow:
 
 async def read_rows(page: Page) -> tuple[list[PolicyRow], list[str], bool]:
     """Return the policies that pass the filter, the kinds that the user may not list, and whether more exist."""
-    found = await read_kinds(page, RESOURCES)
+    found = await read_kinds(page, POLICIES)
     rows = [to_row(resource, policy) for resource, policy in found.objects]
     return sort_rows(rows, page.query.get("sort", "")), found.hidden, found.has_more
 
@@ -107,7 +101,7 @@ async def _table(page: Page) -> Table:
 
 
 def _watched(page: Page) -> Sequence[Collection]:
-    return watched_kinds(page, RESOURCES)
+    return watched_kinds(page, POLICIES)
 
 
 SCREEN = Screen(PATH, "Policies", "policies.html", _load, _watched, pause_s=3.0, key="y", table=_table)

@@ -6,11 +6,12 @@ from typing import Any
 
 import yaml
 
+from federation.api.resources import POLICIES
 from federation.apimachinery.errors import ApiError
 from federation.apimachinery.resources import Resource
 from federation.planning.waves.policychanges import ChangeRecord, record_of
 from federation.web import policyobjects
-from federation.web.ui.policiesscreen import RESOURCES, to_row
+from federation.web.ui.policiesscreen import to_row
 from federation.web.ui.screen import PAGE_ROWS, Page
 
 _YAML_BYTES_MAX = 64 << 10
@@ -33,7 +34,7 @@ class PolicyPart:
 
 async def read_policy(page: Page, resource: Resource, policy: Mapping[str, Any]) -> PolicyPart | None:
     """Return the part about a policy, None for any other object."""
-    known = next((each for each in RESOURCES if each.group_resource == resource.group_resource), None)
+    known = next((each for each in POLICIES if each.group_resource == resource.group_resource), None)
     if known is None:
         return None
     row = to_row(known, policy)

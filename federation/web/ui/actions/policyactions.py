@@ -5,12 +5,7 @@ Approval and abortion are of the change that the form showed, so they never touc
 
 from collections.abc import Callable, Sequence
 
-from federation.api.resources import (
-    CLUSTER_OVERRIDE_POLICIES,
-    CLUSTER_PROPAGATION_POLICIES,
-    OVERRIDE_POLICIES,
-    PROPAGATION_POLICIES,
-)
+from federation.api.resources import POLICIES
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.errors import ConfigurationError
 from federation.planning.waves.changerules import ChangeRules, current_wave, find_change_rules, waiting_wave
@@ -20,12 +15,7 @@ from federation.planning.waves.waverules import REMAINING
 from federation.plans.edits import Edit
 from federation.web.ui.actions.action import Action, Field, Form, Subject
 
-_GROUP_RESOURCES = frozenset(
-    resource.group_resource
-    for resource in (
-        PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES, OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES,
-    )
-)  # fmt: skip
+_GROUP_RESOURCES = frozenset(resource.group_resource for resource in POLICIES)
 _UNDERWAY = (Phase.PROGRESSING, Phase.STOPPED)
 
 
