@@ -58,10 +58,8 @@ def _is_counted(pod: Object, leader: Object) -> bool:
 
 
 def _choose(running: Sequence[Object]) -> Object:
-    """Return the pod that leads, or else one that has a place, or else the oldest."""
-    leading = [each for each in running if _leads(each)]
-    placed = [each for each in running if effective_placement(each)]
-    return next(iter((*[each for each in leading if each in placed], *leading, *placed, *running)))
+    """Return the pod that leads, or else one that has a place; of several one with a place, and the oldest."""
+    return max(running, key=lambda each: (_leads(each), bool(effective_placement(each))))
 
 
 def _leads(pod: Object) -> bool:
