@@ -67,7 +67,7 @@ class Observer:
         try:
             entry = blame(lambda: self._entry_of(str(key), federated), lambda: str(key))
         except JobFailed as failed:
-            entry, fault = self._ledger.entries.get(failed.key), failed.__cause__ or failed
+            entry, fault = self._ledger.entries.get(failed.key), failed.error
         if fault is not None:
             self._ledger.record_fault(str(key), fault)  # what was known of it holds
             self._changed()

@@ -24,11 +24,16 @@ _Found = TypeVar("_Found")
 
 
 class JobFailed(Bug):
-    """The error of one job, by its key; `__cause__` is the error itself."""
+    """The error of one job, by its key."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.key = key
+
+    @property
+    def error(self) -> BaseException:
+        """The error itself, which this one was raised from."""
+        return self.__cause__ or self
 
 
 @dataclass(frozen=True, slots=True)

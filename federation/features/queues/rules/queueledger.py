@@ -245,7 +245,7 @@ class Ledger:
             try:
                 job = blame(lambda: self._to_job(entry), lambda: key) if self.faults.get(key) is None else None
             except JobFailed as failed:
-                self.record_fault(key, failed.__cause__ or failed)
+                self.record_fault(key, failed.error)
             job = self._jobs[key] = job or self._set_aside(entry)
         return job
 
@@ -338,7 +338,7 @@ class Ledger:
                 found = admit(queues, self._considered(now), capacity, now)
                 break
             except JobFailed as failed:
-                self.record_fault(failed.key, failed.__cause__ or failed)
+                self.record_fault(failed.key, failed.error)
                 if not left:
                     raise
         self.reserved = found.reserved

@@ -202,7 +202,7 @@ def _guarded_line(
     try:
         return blame(line, lambda: key)
     except JobFailed as failed:
-        ledger.record_fault(key, failed.__cause__ or failed)
+        ledger.record_fault(key, failed.error)
         return _waiting_job(ledger, entry, position, Waits(Lack.PROBLEM), None)
 
 
