@@ -49,12 +49,7 @@ async def test_the_peak_flows_into_rented_clusters_and_they_are_emptied_first() 
 
 async def test_replicas_return_to_their_own_cluster_when_it_has_room_and_none_is_missing_meanwhile() -> None:
     async with a_world(members=("east", "west")) as world:
-        await world.create(PROPAGATION_POLICIES, groups(when="Overflow", returnPolicy="WhenRoom"))
-        share = await each_m(world)
-        await world.create(DEPLOYMENTS, large("batch", 3, share))
-        await world.until_available("batch", 3)
-        await world.create(DEPLOYMENTS, large("web", 2, share))
-        await world.until_available("web", 2)
+        await overflow(world, groups(when="Overflow", returnPolicy="WhenRoom"))
         assert await world.replicas("web") == {"west": 2}
         await world.restart()
         await world.user.delete(DEPLOYMENTS, "batch", "default")
@@ -69,12 +64,7 @@ async def test_replicas_return_to_their_own_cluster_when_it_has_room_and_none_is
 
 async def test_without_a_return_policy_what_runs_stays() -> None:
     async with a_world(members=("east", "west")) as world:
-        await world.create(PROPAGATION_POLICIES, groups(when="Overflow"))
-        share = await each_m(world)
-        await world.create(DEPLOYMENTS, large("batch", 3, share))
-        await world.until_available("batch", 3)
-        await world.create(DEPLOYMENTS, large("web", 2, share))
-        await world.until_available("web", 2)
+        await overflow(world, groups(when="Overflow"))
         await world.user.delete(DEPLOYMENTS, "batch", "default")
         await world.pass_time(120)
         assert await world.replicas("web") == {"west": 2}
@@ -82,12 +72,7 @@ async def test_without_a_return_policy_what_runs_stays() -> None:
 
 async def test_the_own_cluster_dies_in_the_middle_of_the_return_and_no_replica_is_missing() -> None:
     async with a_world(members=("east", "west"), toleration_s=600) as world:
-        await world.create(PROPAGATION_POLICIES, groups(when="Overflow", returnPolicy="WhenRoom"))
-        share = await each_m(world)
-        await world.create(DEPLOYMENTS, large("batch", 3, share))
-        await world.until_available("batch", 3)
-        await world.create(DEPLOYMENTS, large("web", 2, share))
-        await world.until_available("web", 2)
+        await overflow(world, groups(when="Overflow", returnPolicy="WhenRoom"))
         world.members["east"].line.faults.begin(0.4, "5xx", "409", "429")
         await world.user.delete(DEPLOYMENTS, "batch", "default")
         await world.until_equal(lambda: is_there(world, "east"), True)
@@ -112,12 +97,7 @@ async def test_the_own_cluster_dies_in_the_middle_of_the_return_and_no_replica_i
 
 async def test_what_was_evicted_in_the_middle_of_the_return_returns_after_all() -> None:
     async with a_world(members=("east", "west"), toleration_s=30) as world:
-        await world.create(PROPAGATION_POLICIES, groups(when="Overflow", returnPolicy="WhenRoom"))
-        share = await each_m(world)
-        await world.create(DEPLOYMENTS, large("batch", 3, share))
-        await world.until_available("batch", 3)
-        await world.create(DEPLOYMENTS, large("web", 2, share))
-        await world.until_available("web", 2)
+        await overflow(world, groups(when="Overflow", returnPolicy="WhenRoom"))
         await world.user.delete(DEPLOYMENTS, "batch", "default")
         await world.until_equal(lambda: is_there(world, "east"), True)
         await world.lose("east")
@@ -127,6 +107,16 @@ async def test_what_was_evicted_in_the_middle_of_the_return_returns_after_all() 
         await world.pass_time(300)  # until the cluster is stable
         assert await world.replicas("web") == {"east": 2}
         await world.until_available("web", 2)
+
+
+async def overflow(world: World, policy: Object) -> None:
+    """Let batch fill the own cluster, so that web runs in the rented one."""
+    await world.create(PROPAGATION_POLICIES, policy)
+    share = await each_m(world)
+    await world.create(DEPLOYMENTS, large("batch", 3, share))
+    await world.until_available("batch", 3)
+    await world.create(DEPLOYMENTS, large("web", 2, share))
+    await world.until_available("web", 2)
 
 
 async def is_there(world: World, cluster: str) -> bool:
