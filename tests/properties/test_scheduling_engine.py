@@ -146,13 +146,13 @@ def test_clusters_that_follow_reports_lead_to_the_decisions_of_clusters_that_are
         for source in reported:
             followed.update(source)
             newest[source["metadata"]["name"]] = source
-        anew = ClusterCache()
+        reread = ClusterCache()
         for source in newest.values():
-            anew.update(source)
+            reread.update(source)
         again = engine.decide(unit, followed.snapshot(), PROFILES[unit.strategy], now=NOW)
-        fresh = Engine(REGISTRY).decide(unit, anew.snapshot(), PROFILES[unit.strategy], now=NOW)
+        fresh = Engine(REGISTRY).decide(unit, reread.snapshot(), PROFILES[unit.strategy], now=NOW)
         assert to_json(again) == to_json(fresh)
-        assert followed.snapshot().content_hash == anew.snapshot().content_hash
+        assert followed.snapshot().content_hash == reread.snapshot().content_hash
 
 
 @given(st.lists(st.sampled_from(NAMES).flatmap(clusters), max_size=6), units(), st.booleans())

@@ -1,4 +1,4 @@
-"""A kind that the accounts in members may not write is told with the command, and delivered as soon as they may."""
+"""For a kind that the accounts in members may not write, the status names the remedy, and it is delivered once they may."""
 
 import base64
 from typing import Any

@@ -221,8 +221,8 @@ class ClusterPlaces:
 
     def untold_texts(self) -> list[str]:
         """Return the texts that were added since the last call, for an entry."""
-        told, self._told_texts = self._told_texts, len(self.texts)
-        return self.texts[told:]
+        begin, self._told_texts = self._told_texts, len(self.texts)
+        return self.texts[begin:]
 
     def untold(self) -> list[str]:
         """Return the names that were added since the last call, for an entry."""

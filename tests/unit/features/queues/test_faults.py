@@ -1,4 +1,4 @@
-"""An error that nobody foresaw in one job: the job waits with a reason, and the queues go on."""
+"""An unexpected error in one job: the job waits with a reason, and the queues go on."""
 
 from typing import Any
 
