@@ -11,9 +11,8 @@ from typing import Any
 import orjson
 import yaml
 
-from federation.hosting.definitions import build_crds
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tools.definitions import build_crds
 from tools.generated import ROOT, update
 
 RUNTIME = ROOT / "federation" / "api" / "crds.json"

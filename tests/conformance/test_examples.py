@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.vectors import FOLDER, ROOT
+from tools.definitions import KINDS
 
 from federation.api import names
-from federation.hosting.definitions import KINDS
 from federation.planning.overrides import policies, policymatching
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.profile import DEFAULT_PROFILE

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tools.definitions import KINDS
 from tools.generate_crds import main
 
 from federation.api import resources
@@ -15,7 +16,6 @@ from federation.api.v1alpha1.propagationpolicy import PropagationPolicy
 from federation.apiserver.semantics.crd.crdvalidation import schemas_with_paths
 from federation.apiserver.semantics.crd.schemavalidation import schema_checks
 from federation.features.catalogue import FEATURES
-from federation.hosting.definitions import KINDS
 
 CRDS = {crd["spec"]["names"]["kind"]: crd for crd in crd_manifests()}
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.vectors import ROOT
+from tools.definitions import KINDS
 
-from federation.hosting.definitions import KINDS
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.limits import find_violation
 from federation.scheduling.framework.registry import GROUP

@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 from tests.support.sources import ROOT
+from tools.definitions import KINDS
 
 from federation.api import names
-from federation.hosting.definitions import KINDS
 from federation.scheduling.annotationoverrides import FORMS, ignored_annotations, overrides_from_annotations
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.profile import BINPACK_PLUGIN, DEFAULT_PROFILE, apply_profile

@@ -1,6 +1,6 @@
 """All our kinds, and the CustomResourceDefinition of each.
 
-Used by `tools/generate_crds.py` and by the test that compares its output with what is committed. At run time the
+Used by the generators of `federation/api/crds.json` and of the JSON schemas, and by tests. At run time the
 generated file is read instead (`api/crds.py`), because importing the models costs more than the control plane's start.
 """
 
@@ -12,7 +12,6 @@ from federation.api.kruise.cloneset import CloneSet
 from federation.api.kruise.statefulset import StatefulSet
 from federation.api.kubefedkinds import SCHEDULING_GROUP, TYPES_GROUP
 from federation.api.resources import CORE_GROUP, KRUISE_GROUP
-from federation.api.schema.structural import to_structural
 from federation.api.v1alpha1.base import Column, Kind
 from federation.api.v1alpha1.changefreeze import ChangeFreeze
 from federation.api.v1alpha1.clusterdisruptionbudget import ClusterDisruptionBudget
@@ -30,6 +29,7 @@ from federation.api.v1alpha1.propagationpolicy import ClusterPropagationPolicy, 
 from federation.api.v1alpha1.schedulerpluginwebhookconfiguration import SchedulerPluginWebhookConfiguration
 from federation.api.v1alpha1.schedulingprofile import SchedulingProfile
 from federation.features.catalogue import FEATURES
+from tools.structuralschemas import to_structural
 
 KINDS: tuple[type[Kind], ...] = (
     CloneSet,
