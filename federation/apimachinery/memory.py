@@ -17,7 +17,7 @@ _MIDDLE_PER_FULL = 50
 
 
 def pause_collector() -> None:
-    """Stop collecting until `tune_collector`, while modules are imported, whose objects live as long as the process."""
+    """Stop collecting until `tune_collector`, while what is allocated lives as long as the process, as modules do."""
     gc.disable()
 
 

@@ -160,6 +160,11 @@ class APIServer:
         await self.registry.install_crds(crds)
         await ensure_default_rbac(self.registry, options.rbac)
 
+    async def settle(self) -> None:
+        """Write, after `prepare`, what the loops of a new server write first, so that copies of its store need not."""
+        await self.registry.settle()
+        await ClusterRoleAggregationController(self.registry, self._clock).settle()
+
     async def _prepare_pki(self) -> PKI:
         """Create the keys, or take over those that the servers of a shared database have."""
         secret, directory = self._options.key_secret, self._options.directory / "pki"

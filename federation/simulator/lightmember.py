@@ -136,6 +136,7 @@ class _LightMembers:
         store = MemoryStore(_STORE, clock=self._clock)
         member = self._member(options, store, Network(self._clock), self._port.url(options.name))
         await member.prepare()
+        await member.settle()
         # Namespaces identify a cluster: that of kube-system has the cluster's uid.
         entries = [each for each in (await store.list("/")).entries if not each.key.startswith("/core/namespaces/")]
         pod = await create_model(member.client)

@@ -90,6 +90,10 @@ class SimulatedMember:
         await self._server.prepare(definitions() if self._spreads is not None else ())
         await admit_host_users(self.client)
 
+    async def settle(self) -> None:
+        """Write, after `prepare`, what a new API server writes first, so that copies of the store need not."""
+        await self._server.settle()
+
     async def run(self, on_started: Callable[[str], None]) -> None:
         """Serve and reconcile until cancelled; `on_started` gets the URL."""
         await self.prepare()

@@ -8,6 +8,7 @@ granted: they are removed at every start (`RBACOptions`).
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -124,10 +125,17 @@ def _resources(rules: Rules) -> set[str]:
     return {resource for rule in rules for resource in rule.get("resources") or ()}
 
 
+@functools.cache
+def _policy() -> list[tuple[str, dict[str, Any]]]:
+    """Return plural and fields of each object; they are read-only."""
+    policy: list[tuple[str, dict[str, Any]]] = orjson.loads(resources.files(__package__).joinpath(_FILE).read_bytes())
+    return policy
+
+
 def default_objects(options: RBACOptions) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the default roles and bindings, each with its plural: roles before the bindings to them."""
     added = {f"{_AGGREGATE_NAME}{name}": rules for name, rules in options.rules.items()}
-    for plural, fields in orjson.loads(resources.files(__package__).joinpath(_FILE).read_bytes()):
+    for plural, fields in _policy():
         metadata = fields["metadata"]
         obj = {
             "apiVersion": f"{RBAC_GROUP}/v1",

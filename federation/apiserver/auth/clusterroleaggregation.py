@@ -13,10 +13,11 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import Conflict, NotFound
 from federation.apiserver.auth.escalation import RBAC_GROUP
 from federation.apiserver.auth.policyrules import aggregate_matches
+from federation.apiserver.auth.rbacobjects import parse_role
 from federation.apiserver.registry.objects import list_and_watch, patch_version
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.semantics.kinds.kinds import KindInfo
-from federation.apiserver.verbs.requestoptions import WriteOptions
+from federation.apiserver.verbs.requestoptions import ListOptions, WriteOptions
 
 _OPTIONS = WriteOptions(field_manager="clusterrole-aggregation-controller")
 Object = dict[str, Any]
@@ -32,20 +33,35 @@ class ClusterRoleAggregationController:
 
     async def run(self) -> None:
         """List, watch and update until cancelled."""
-        info = self._registry.kinds.lookup(RBAC_GROUP, "v1", "clusterroles")
-        async for changes in list_and_watch(self._registry, info, self._clock):
+        info = self._info
+        async for changes in list_and_watch(self._registry, info, self._clock, parse=parse_role):
             if changes.is_list:
                 self._roles.clear()
-            for role, is_deleted in changes.objects:
+            for (role, _), is_deleted in changes.objects:
                 if is_deleted:
                     self._roles.pop(role["metadata"]["name"], None)
                 else:
-                    role["metadata"].pop("managedFields", None)
                     self._roles[role["metadata"]["name"]] = role
             await self._update_rules(info)
 
-    async def _update_rules(self, info: KindInfo) -> None:
-        """Write the rules that differ. Roles that aggregate an updated role follow with the event of its update."""
+    async def settle(self) -> None:
+        """Update the roles that exist, and those that aggregate an updated one, and return."""
+        info = self._info
+        listed = await self._registry.list(info, "", ListOptions())
+        self._roles = {role["metadata"]["name"]: role for role, _ in map(parse_role, listed.items)}
+        while await self._update_rules(info):
+            continue
+
+    @property
+    def _info(self) -> KindInfo:
+        return self._registry.kinds.lookup(RBAC_GROUP, "v1", "clusterroles")
+
+    async def _update_rules(self, info: KindInfo) -> bool:
+        """Write the rules that differ; return whether any did.
+
+        Roles that aggregate an updated role follow with the event of its update.
+        """
+        is_changed = False
         for name, role in list(self._roles.items()):
             rules = aggregate_rules(role, self._roles)
             if rules is None or rules == (role.get("rules") or []):
@@ -53,6 +69,8 @@ class ClusterRoleAggregationController:
             # The event of a change in between triggers the next attempt.
             with contextlib.suppress(NotFound, Conflict):
                 self._roles[name] = await patch_version(self._registry, info, role, {"rules": rules}, _OPTIONS)
+                is_changed = True
+        return is_changed
 
 
 def aggregate_rules(role: Object, roles: Mapping[str, Object]) -> list[Any] | None:

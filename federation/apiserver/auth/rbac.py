@@ -12,7 +12,8 @@ from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.tasks import Supervisor
 from federation.apiserver.auth.escalation import RBAC_GROUP
 from federation.apiserver.auth.identity import MASTERS, SERVICE_ACCOUNT_PREFIX, Attributes, Decision, User
-from federation.apiserver.auth.policyrules import PolicyRule, aggregate_matches, to_rules
+from federation.apiserver.auth.policyrules import PolicyRule, aggregate_matches
+from federation.apiserver.auth.rbacobjects import Parsed, parse_binding, parse_role
 from federation.apiserver.registry.objects import Changes, list_and_watch
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.semantics.kinds.kinds import KindInfo
@@ -183,33 +184,34 @@ class RBACAuthorizer:
     async def _follow(self, info: KindInfo) -> None:
         """Keep the objects of one kind in the index. The supervisor restarts this after failures."""
         plural = info.resource.plural
-        async for changes in list_and_watch(self._registry, info, self._clock):
+        parse = parse_role if plural in _ROLES else parse_binding
+        async for changes in list_and_watch(self._registry, info, self._clock, parse=parse):
             if changes.is_list:
                 self._remove_absent(info, changes)
-            for obj, is_deleted in changes.objects:
+            for parsed, is_deleted in changes.objects:
                 if is_deleted:
-                    self._remove(plural, _key(obj))
+                    self._remove(plural, _key(parsed.obj))
                 else:
-                    self._store(plural, obj)
+                    self._store(plural, parsed)
             self._pending.discard(plural)
             if not self._pending:
                 self._synced.set()
 
-    def _remove_absent(self, info: KindInfo, listed: Changes) -> None:
+    def _remove_absent(self, info: KindInfo, listed: Changes[Parsed]) -> None:
         plural, namespaced = info.resource.plural, info.resource.namespaced
-        present = {_key(obj) for obj, _ in listed.objects}
+        present = {_key(parsed.obj) for parsed, _ in listed.objects}
         # Roles and ClusterRoles share an index, as do their bindings: compare only keys of this kind's scope.
         indexed = self._roles if plural in _ROLES else self._bindings
         for key in [key for key in indexed if bool(key[0]) == namespaced and key not in present]:
             self._remove(plural, key)
 
-    def _store(self, plural: str, obj: dict[str, Any]) -> None:
-        metadata, key = obj["metadata"], _key(obj)
+    def _store(self, plural: str, parsed: Parsed) -> None:
+        obj, key = parsed.obj, _key(parsed.obj)
         # Remove first: the new version of a binding may have fewer subjects.
         self._remove(plural, key)
         if plural in _ROLES:
             selectors = (obj.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
-            self._roles[key] = Role(to_rules(obj.get("rules") or ()), metadata.get("labels") or {}, tuple(selectors))
+            self._roles[key] = Role(parsed.rules, obj["metadata"].get("labels") or {}, tuple(selectors))
             return
         binding = _to_binding(obj, key)
         self._bindings[key] = binding

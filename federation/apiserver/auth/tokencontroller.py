@@ -16,7 +16,7 @@ from federation.apimachinery.errors import ApiError, NotFound
 from federation.apimachinery.tasks import Supervisor
 from federation.apimachinery.wellknown import SERVICE_ACCOUNT_TOKEN_TYPE
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
-from federation.apiserver.registry.objects import list_and_watch, patch_version
+from federation.apiserver.registry.objects import Changes, list_and_watch, patch_version
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.verbs.requestoptions import WriteOptions
 
@@ -50,7 +50,10 @@ class TokenController:
     async def _fill_all(self) -> None:
         info = self._registry.kinds.lookup("", "v1", "secrets")
         selector = f"type={SERVICE_ACCOUNT_TOKEN_TYPE}"
-        async for changes in list_and_watch(self._registry, info, self._clock, field_selector=selector):
+        changes: Changes[dict[str, Any]]
+        async for changes in list_and_watch(
+            self._registry, info, self._clock, parse=orjson.loads, field_selector=selector
+        ):
             for secret, is_deleted in changes.objects:
                 if not is_deleted:
                     await self._fill(secret)

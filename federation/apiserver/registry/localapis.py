@@ -44,12 +44,20 @@ class LocalAPIs:
 
     async def run(self) -> None:
         """Register group versions until cancelled."""
-        await self._apis.load()
-        self._at_start = self._at_start or frozenset(self._apis.entries)
+        await self._begin()
         while True:
             self._is_changed.clear()
             await self._synchronize()
             await self._is_changed.wait()
+
+    async def settle(self) -> None:
+        """Register the group versions that are served now, and return."""
+        await self._begin()
+        await self._synchronize()
+
+    async def _begin(self) -> None:
+        await self._apis.load()
+        self._at_start = self._at_start or frozenset(self._apis.entries)
 
     async def _synchronize(self) -> None:
         desired = self._desired()

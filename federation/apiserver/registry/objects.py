@@ -3,8 +3,9 @@
 The RBAC index, role aggregation and the token controller use it. Controllers of the federation use `client` instead.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import orjson
 
@@ -17,32 +18,36 @@ from federation.apiserver.verbs.patching import MERGE
 from federation.apiserver.verbs.requestoptions import ListOptions, WriteOptions
 
 _RELIST_DELAY_S = 0.1
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Generic[T]):
     """A complete list (`is_list`), or later changes; `objects` are in order, each with True if it was deleted."""
 
-    objects: list[tuple[Object, bool]]
+    objects: list[tuple[T, bool]]
     is_list: bool = False
 
 
 async def list_and_watch(
-    registry: Registry, info: KindInfo, clock: Clock, *, field_selector: str = ""
-) -> AsyncGenerator[Changes]:
+    registry: Registry,
+    info: KindInfo,
+    clock: Clock,
+    *,
+    parse: Callable[[bytes], T],
+    field_selector: str = "",
+) -> AsyncGenerator[Changes[T]]:
     """Yield all objects of a kind, then their changes; list again when the watch has expired. Other errors end it."""
     while True:
         found = await registry.list(info, "", ListOptions(field_selector=field_selector))
         options = ListOptions(field_selector=field_selector, resource_version=str(found.resource_version))
-        changes = Changes([(orjson.loads(value), False) for value in found.items], is_list=True)
+        changes = Changes([(parse(value), False) for value in found.items], is_list=True)
         del found  # a watch lives for hours; neither these bytes nor the objects may stay in memory as long
         yield changes
         changes.objects.clear()
         try:
             async for batch in registry.watch(info, "", options):
-                yield Changes(
-                    [(orjson.loads(value), type_ == "DELETED") for type_, value in batch if type_ != "BOOKMARK"]
-                )
+                yield Changes([(parse(value), type_ == "DELETED") for type_, value in batch if type_ != "BOOKMARK"])
         except Expired:
             # An overloaded store must not be listed in a tight loop.
             await clock.sleep(_RELIST_DELAY_S)

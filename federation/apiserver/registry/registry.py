@@ -134,6 +134,10 @@ class Registry:
             self._flow_control.ensure(),
         )
 
+    async def settle(self) -> None:
+        """Create what the loops of a new registry create at once: the APIServices of its own group versions."""
+        await self._local_apis.settle()
+
     def is_full(self, namespace: str) -> bool:
         """Return True if a namespace stores more bytes than it may: users add nothing, and neither do overrides."""
         return self._quota.is_full(namespace)

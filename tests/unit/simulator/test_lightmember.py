@@ -11,7 +11,7 @@ from tests.support.simulatedmember import a_workload
 
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ClusterUnreachable, RequestTimeout, ServiceUnavailable, Unauthorized
-from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, NODES, PODS
+from federation.apimachinery.resources import API_SERVICES, CLUSTER_ROLES, DEPLOYMENTS, NAMESPACES, NODES, PODS
 from federation.client.client import WatchEventType
 from federation.client.http import HTTPClient, HTTPOptions
 from federation.client.kubeconfig import load_kubeconfig
@@ -58,6 +58,13 @@ async def test_members_share_a_port_and_nothing_else(fleet: Fleet) -> None:
     assert uids[0] != uids[1]
     names = [{node["metadata"]["name"] for node in (await client.list(NODES)).items} for client in fleet.clients]
     assert not names[0] & names[1]
+
+
+async def test_members_copy_what_the_loops_of_an_api_server_write_first(fleet: Fleet) -> None:
+    for resource, name in ((CLUSTER_ROLES, "admin"), (API_SERVICES, "v1.apps")):
+        one, two = [await client.get(resource, name) for client in fleet.clients]
+        assert one == two  # a write of a member's own would have an uid, a time or a revision of its own
+        assert one.get("rules") or resource == API_SERVICES
 
 
 async def test_a_member_runs_workloads(fleet: Fleet) -> None:

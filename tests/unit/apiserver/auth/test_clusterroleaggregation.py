@@ -50,6 +50,19 @@ def test_a_role_without_aggregation_rule_is_ignored() -> None:
     assert aggregate_rules({**role("a"), "aggregationRule": {}}, {}) is None
 
 
+async def test_settling_updates_nested_roles_once(parts: Parts, admin: httpx.AsyncClient) -> None:
+    roles = [role("outer", sums="y"), role("inner", sums="x", label="y"), role("part", "pods", label="x")]
+    for made in roles:
+        await admin.post(ROLES, json=made)
+    controller = ClusterRoleAggregationController(parts.registry, SystemClock())
+    await controller.settle()
+    for name in ("inner", "outer"):
+        assert (await admin.get(f"{ROLES}/{name}")).json()["rules"] == [rule("pods")]
+    before = await parts.registry.store.revision()
+    await controller.settle()
+    assert await parts.registry.store.revision() == before
+
+
 async def test_aggregated_rules_follow_changes_of_their_roles(parts: Parts, admin: httpx.AsyncClient) -> None:
     for made in (role("all", sums="x"), role("outer", sums="y"), role("inner", sums="x", label="y")):
         await admin.post(ROLES, json=made)
