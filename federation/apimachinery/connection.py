@@ -15,8 +15,13 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO, Any
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.resumption import ResumingContext
+
+_contexts: WeakValueDictionary[tuple[bytes, bytes, bytes, bool], ssl.SSLContext] = WeakValueDictionary()
+"""The contexts in use by CA, certificate, key and whether they verify nothing: 1,000 members may have one CA."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +76,32 @@ class Connection:
         if not self.server.startswith("https://"):
             return None
         if self._tls is None:
-            object.__setattr__(self, "_tls", self._make_tls())
+            object.__setattr__(self, "_tls", self._find_tls())
         return self._tls
 
+    def _find_tls(self) -> ssl.SSLContext:
+        if not self.ca_data:
+            return self._make_tls()  # the system's CAs can change
+        key = self.ca_data, self.client_cert_data, self.client_key_data, self.insecure
+        context = _contexts.get(key)
+        if context is None:
+            context = _contexts[key] = self._make_tls()
+        return context
+
     def _make_tls(self) -> ssl.SSLContext:
+        # A server must see a client certificate each time: it may have expired since the session began.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if self.client_cert_data else ResumingContext()
         try:
-            if self.insecure and not self.ca_data:
-                context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the system's CAs take 70 ms to load, for nothing
-            else:
-                context = ssl.create_default_context(cadata=self.ca_data.decode("ascii") if self.ca_data else None)
+            if self.ca_data:
+                context.load_verify_locations(cadata=self.ca_data.decode("ascii"))
+            elif not self.insecure:  # the system's CAs take 70 ms to load
+                context.load_default_certs()
         except (ssl.SSLError, UnicodeDecodeError) as problem:
             raise ConfigurationError(
                 f"certificate-authority-data for {self.server}: not a PEM certificate ({_text(problem)})"
             ) from problem
+        if sys.version_info >= (3, 13):  # as in contexts that Python makes by itself
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         # Go does not require RFC 5280's optional extensions, and the CAs of many clusters lack them.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if self.insecure:

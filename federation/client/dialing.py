@@ -17,6 +17,7 @@ from yarl import URL
 
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ClusterUnreachable, ConfigurationError, FederationError
+from federation.apimachinery.resumption import ResumingContext
 
 _NEXT_ADDRESS_S = 0.25
 """When the next address of a name is tried, too: RFC 8305's recommendation."""
@@ -65,21 +66,31 @@ class Dialer:
 
     async def open(self, factory: Callable[[], _Protocol]) -> _Protocol:
         """Return the protocol of a new connection; ConnectFailed, SSLCertVerificationError or ClusterUnreachable."""
-        loop = asyncio.get_running_loop()
         try:
-            if self._tunnel:
-                # Not `create_connection`: a tunnel's end is a Unix socket.
-                return await _connect(
-                    loop.create_unix_connection, factory, await self.open_tunnel(), self._tls, self._tls_name
-                )
-            if self._proxy is not None:
-                return await self._open_through(self._proxy, factory)
-            to_server = await _open_socket(self._server)
-            return await _connect(loop.create_connection, factory, to_server, self._tls, self._tls_name)
-        except ssl.SSLCertVerificationError:
+            return await self._open(factory)
+        except BaseException as problem:
+            if isinstance(self._tls, ResumingContext):
+                self._tls.forget(self._tls_name)
+            if isinstance(problem, OSError) and not isinstance(problem, ssl.SSLCertVerificationError):
+                raise ConnectFailed(problem.strerror or str(problem) or type(problem).__name__) from problem
             raise
-        except OSError as problem:
-            raise ConnectFailed(problem.strerror or str(problem) or type(problem).__name__) from problem
+
+    def remember(self, connection: ssl.SSLObject) -> None:
+        """Resume the TLS session of this connection in later ones."""
+        if isinstance(self._tls, ResumingContext):
+            self._tls.remember(connection)
+
+    async def _open(self, factory: Callable[[], _Protocol]) -> _Protocol:
+        loop = asyncio.get_running_loop()
+        if self._tunnel:
+            # Not `create_connection`: a tunnel's end is a Unix socket.
+            return await _connect(
+                loop.create_unix_connection, factory, await self.open_tunnel(), self._tls, self._tls_name
+            )
+        if self._proxy is not None:
+            return await self._open_through(self._proxy, factory)
+        to_server = await _open_socket(self._server)
+        return await _connect(loop.create_connection, factory, to_server, self._tls, self._tls_name)
 
     async def open_tunnel(self) -> socket.socket:
         """Return a socket to the server through the tunnel of its cluster's agent."""

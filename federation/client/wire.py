@@ -125,6 +125,8 @@ class Wire:
             connection.close()
         else:
             loop = asyncio.get_running_loop()
+            if not connection.idle_since_s and (tls := connection.tls) is not None:
+                self._dialer.remember(tls)
             connection.idle_since_s = loop.time()
             self._idle.append(connection)
             if self._expiry is None:

@@ -9,6 +9,7 @@ whether the connection may be used again. It never guesses: a connection whose s
 
 import asyncio
 import select
+import ssl
 from typing import NamedTuple, Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -114,6 +115,14 @@ class WireConnection(asyncio.Protocol):
         poll = select.poll()
         poll.register(found.fileno(), select.POLLIN)
         return not poll.poll(0)
+
+    @property
+    def tls(self) -> ssl.SSLObject | None:
+        """The TLS of the connection, None without one."""
+        found: ssl.SSLObject | None = None
+        if self._transport is not None:
+            found = self._transport.get_extra_info("ssl_object")
+        return found
 
     def pause(self) -> None:
         """Stop reading: the sink is full."""

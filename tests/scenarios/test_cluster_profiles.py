@@ -1,5 +1,6 @@
 """Members appear as ClusterProfiles, for tools that read the inventory of Kubernetes' multicluster group."""
 
+from collections import Counter
 from typing import Any
 
 from tests.support.world import World, a_world_without_pods
@@ -46,6 +47,22 @@ async def test_a_profile_follows_its_cluster_from_the_join_to_the_end() -> None:
 
         await world.user.delete(FEDERATED_CLUSTERS, "west")
         await world.until_gone(CLUSTER_PROFILES, "west", names.SYSTEM_NAMESPACE)
+
+
+async def test_a_join_is_four_writes_of_the_cluster_and_two_of_its_profile() -> None:
+    async with a_world_without_pods(members=("west",)) as world:
+        await world.until_equal(lambda: health(world, "west"), "True")
+        await world.add_member("east", {})
+        since = await world.store.revision()
+        await world.join("east")
+        await world.until_equal(lambda: health(world, "east"), "True")
+        await world.pass_time(10)
+        changes = world.store.watch("/", since)
+        keys = [event.key.split("/") for event in await anext(changes)]
+        await changes.aclose()
+        writes = Counter(key[2] for key in keys if key[-1] == "east")
+        assert writes["federatedclusters"] <= 4, writes  # created, finalizers, joined, ready with its resources
+        assert writes["clusterprofiles"] == 2, writes  # created, status
 
 
 async def _labels(world: World, name: str) -> Any:

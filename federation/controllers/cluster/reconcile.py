@@ -34,6 +34,8 @@ _OURS = (clusternames.FEDERATED_CLUSTER_FINALIZER, names.CASCADING_DELETE_FINALI
 _RETRY_S_MIN = 0.5
 _RETRY_S_MAX = 30.0
 _NOT_YET_RETRY_S = 0.5
+_SECRET_S = 5.0
+"""How long a new cluster may lack its Secret before that is published: `fedctl join` writes it a moment later."""
 _FORCED_CLEAN_UP_S = 5.0
 """How long a removal by force tries to clean the member up."""
 
@@ -137,8 +139,11 @@ class Reconciler:
                 message,
             )
             return DONE
+        lacks_secret = self._secret_of(cluster) is None and _uses_account(cluster)
+        if lacks_secret and joined is None and (left_s := self._new_for_s(cluster)) > 0:
+            return Result(requeue_after_s=left_s)  # the event of the Secret comes sooner
         try:
-            if self._secret_of(cluster) is None and _uses_account(cluster):
+            if lacks_secret:
                 raise memberaccount.NotYetError("the Secret that spec.secretRef names does not exist yet")
             self._pool.update(cluster, self._secret_of(cluster))
             uid, has_new_secret = await self._exchange(name, cluster)
@@ -154,7 +159,8 @@ class Reconciler:
             names.CLUSTER_JOINED, "True", clusternames.REASON_CLUSTER_JOINED, "cluster is joined"
         )
         recorded = {"clusterUid": uid} if uid else {}
-        await self._publisher.publish(name, [condition], {"joinPerformed": True, **recorded})
+        credential = self._renewal.credential(name, cluster)
+        await self._publisher.publish(name, [condition], {"joinPerformed": True, **credential, **recorded})
         self._failures.pop(name, None)
         self._recorder.event(cluster, NORMAL, clusternames.EVENT_JOIN_CLUSTER_SUCCESS, "cluster is joined")
         current = self._publisher.cluster(name)
@@ -162,6 +168,11 @@ class Reconciler:
             self._connect(current)
         self._start(name)
         return DONE
+
+    def _new_for_s(self, cluster: Object) -> float:
+        """Return for how many more seconds the cluster counts as new."""
+        age_s = (self._clock.now() - from_rfc3339(cluster["metadata"]["creationTimestamp"])).total_seconds()
+        return _SECRET_S - age_s if age_s >= 0 else 0.0
 
     def _is_over(self, joined: dict[str, Any], now: datetime) -> bool:
         try:

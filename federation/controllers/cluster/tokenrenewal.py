@@ -60,9 +60,7 @@ class TokenRenewal:
 
     async def renew_if_due(self, name: str, cluster: Object) -> Result:
         """Publish the account in use, renew its token if that is due, and return when to look again."""
-        connection = self._pool.connection(name)
-        uses_account = bool((cluster.get("spec") or {}).get("useServiceAccount"))
-        token = parse_account_token(connection.token) if connection is not None and uses_account else None
+        token = self._token(name, cluster)
         await self._publisher.publish(name, [], {"credential": _to_status(token)})
         if token is None or token.renewal is None:
             return DONE
@@ -82,6 +80,16 @@ class TokenRenewal:
             return Result(requeue_after_s=_RETRY_S)
         await patch_secret(self._client, cluster, {names.SECRET_SERVICE_ACCOUNT_TOKEN: renewed})
         return DONE  # the change of the Secret leads to the next reconcile
+
+    def credential(self, name: str, cluster: Object) -> dict[str, Any]:
+        """Return the status field about the account in use, {} without one."""
+        status = _to_status(self._token(name, cluster))
+        return {} if status is None else {"credential": status}
+
+    def _token(self, name: str, cluster: Object) -> AccountToken | None:
+        connection = self._pool.connection(name)
+        uses_account = bool((cluster.get("spec") or {}).get("useServiceAccount"))
+        return parse_account_token(connection.token) if connection is not None and uses_account else None
 
 
 async def patch_secret(host: Client, cluster: Object, values: dict[str, str | None]) -> None:

@@ -21,6 +21,8 @@ from federation.runtime.controller import Controller, ControllerOptions, Key, ke
 from federation.runtime.host import Host
 from federation.runtime.subscription import Triggers
 
+_JOIN_S = 0.5
+"""The delay after a join: a write of every namespace for each of 1,000 clusters would be a million placements."""
 _TRIGGERS = Triggers(
     annotations=True,
     deletion=False,
@@ -85,16 +87,17 @@ class NamespaceController:
             self.controller.enqueue(key_of(new))
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
-        if _is_target(old) != _is_target(new) or (len(self._index) and _labels(old) != _labels(new)):
-            self._enqueue_all()
+        was_target, is_target = _is_target(old), _is_target(new)
+        if was_target != is_target or (len(self._index) and _labels(old) != _labels(new)):
+            self._enqueue_all(after_s=_JOIN_S if is_target and not was_target else 0.0)
 
     def _on_project(self, old: Object | None, new: Object | None) -> None:
         if self._index.put(new) if new is not None else self._index.remove((old or {})["metadata"]["name"]):
             self._enqueue_all()
 
-    def _enqueue_all(self) -> None:
+    def _enqueue_all(self, after_s: float = 0.0) -> None:
         for key in self._namespaces():
-            self.controller.enqueue(key)
+            self.controller.enqueue(key, after_s=after_s)
 
     def _namespaces(self) -> Iterator[Key]:
         return map(key_of, self._objects.of_kind(NAMESPACES.api_version, NAMESPACES.kind))

@@ -146,7 +146,9 @@ async def test_a_cluster_whose_secret_comes_later_waits_without_an_event(tokens:
         metadata = {"name": "m1"}
         cluster = {"apiVersion": FEDERATED_CLUSTERS.api_version, "kind": "FederatedCluster", "metadata": metadata}
         await world.host.create(FEDERATED_CLUSTERS, {**cluster, "spec": spec})
-        await world.pass_time(5)
+        await world.pass_time(3)
+        assert await world.condition("m1", names.CLUSTER_JOINED) == {}
+        await world.pass_time(4)
         assert await world.events() == []
         condition = await world.condition("m1", names.CLUSTER_JOINED)
         assert "does not exist yet" in condition["message"]
