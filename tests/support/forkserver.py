@@ -2,7 +2,7 @@
 
 Most of the CPU time of a start is imports.
 `start_process(module, arguments, …)` calls the module's `main` in a process like that of `python -m module arguments`: with descriptors, environment,
-folder and arguments of its own, and Python's usual end: handlers at exit, exit codes, a traceback. The server runs while
+folder and arguments of its own, and an end like Python's: handlers at exit, exit codes, a traceback. The server runs while
 the process that uses it does, has one thread, and imports only.
 
 What the imports themselves do is not seen here: tests of it (wheel, imports, memory) start interpreters.
@@ -11,6 +11,7 @@ What the imports themselves do is not seen here: tests of it (wheel, imports, me
 import atexit
 import contextlib
 import functools
+import gc
 import importlib
 import json
 import os
@@ -22,7 +23,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TypeAlias
 
@@ -233,10 +234,31 @@ def _import_everything() -> None:
 def _main() -> None:
     sys.path.append(str(Path(__file__).parents[2]))  # for servers of the tests themselves
     _import_everything()
+    gc.collect()
+    gc.freeze()  # a collection in a child would copy all of it
     request = _serve(socket.socket(fileno=int(sys.argv[1])))
     if request is None:
         os._exit(0)  # there is nothing to finish, and freeing what was imported takes long
-    importlib.import_module(str(request["module"])).main()
+    _run(importlib.import_module(str(request["module"])).main)
+
+
+def _run(main: Callable[[], object]) -> None:
+    """Call a `main` and end the process, without freeing what was imported: that takes longer than most commands.
+
+    Threads, handlers at exit and buffers come to their end as usual. Errors are left to Python.
+    """
+    code = 0
+    try:
+        main()
+    except SystemExit as end:
+        if end.code is not None and not isinstance(end.code, int):
+            raise
+        code = end.code or 0
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code & 0xFF)
 
 
 if __name__ == "__main__":
