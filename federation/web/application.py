@@ -7,7 +7,7 @@ need the right to read the object that they are about. Other paths are authorize
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
@@ -32,7 +32,7 @@ from federation.web.clusterheadroom import HeadroomView
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView
 from federation.web.policyobjects import PolicyView
-from federation.web.requests import ServedKinds, json_response
+from federation.web.requests import ServedKinds, check_parameters, json_response
 from federation.web.view import View
 
 
@@ -49,7 +49,13 @@ def mount(
 
     `views` are those of leaf features.
     """
-    web = FastAPI(title="federation", docs_url=None, redoc_url=None, openapi_url="/federation/v1/openapi.json")
+    web = FastAPI(
+        title="federation",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/federation/v1/openapi.json",
+        dependencies=[Depends(check_parameters)],
+    )
     decisions.add_routes(web, journal, kinds, listed)
     replayrecords.add_routes(web, journal)
     paths = {decisions.DECISIONS_PATH, replayrecords.PATH}

@@ -34,10 +34,9 @@ from federation.scheduling.headroom import Loss, Workload, loss_of, to_workload
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import compile_valid
 from federation.scheduling.snapshot import Snapshot, to_cluster
-from federation.web.requests import check_parameters, json_response, to_read
+from federation.web.requests import json_response, to_read
 
 PATH = "/federation/v1/capacity"
-_PARAMETERS = frozenset(("cpu", "memory", "without", "name", "limit", "continue"))
 _LIMIT_MAX = 500
 _WORKLOADS_MAX = 500
 """Workloads of one lost cluster to return; the totals count all."""
@@ -86,7 +85,6 @@ def add_routes(web: FastAPI, view: HeadroomView) -> None:
         after: Annotated[str, Query(alias="continue")] = "",
     ) -> Response:
         """Return a page of clusters with free room and the effect of their loss."""
-        check_parameters(request, _PARAMETERS)
         needed = [to_read(resource, "list", "") for resource in (FEDERATED_CLUSTERS, FEDERATED_OBJECTS)]
         await request.scope[AUTHORIZE](needed, is_path_enough=False)
         asked = Question(_to_shape(cpu, memory), without, name, limit, after)

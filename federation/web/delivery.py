@@ -38,12 +38,11 @@ from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
 from federation.runtime.members import Members
 from federation.runtime.toleratedtaints import ToleratedTaints
-from federation.web.requests import ServedKinds, check_parameters, json_response, required_permissions
+from federation.web.requests import ServedKinds, json_response, required_permissions
 
 DELIVERY_PATH = "/federation/v1/delivery"
 MANIFESTS_PATH = "/federation/v1/manifests"
 PATHS = frozenset({DELIVERY_PATH, MANIFESTS_PATH})
-_PARAMETERS = frozenset(("group", "kind", "namespace", "name"))
 _BYTES_MAX = 8 * 1024 * 1024
 """Bytes of manifests in one response; `metadata.continue` leads to the rest."""
 _Name = Annotated[str, Query(min_length=1)]
@@ -186,7 +185,6 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
     @web.get(DELIVERY_PATH)
     async def delivery(request: Request, kind: _Name, name: _Name, group: str = "", namespace: str = "") -> Response:
         """Return the object's conditions, and per cluster what is wanted, applied and ready."""
-        check_parameters(request, _PARAMETERS)
         found = await find_authorized(request, view, kinds, group, kind, namespace, name)
         if found is None:
             return json_response(200, {"kind": "Delivery", "conditions": [], "clusters": []})
@@ -212,7 +210,6 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
         after: Annotated[str, Query(alias="continue")] = "",
     ) -> Response:
         """Return per cluster the manifest that is applied, and what the member has of its fields."""
-        check_parameters(request, _PARAMETERS | {"cluster", "continue"})
         found = await find_authorized(request, view, kinds, group, kind, namespace, name)
         items: list[Any] = []
         metadata: dict[str, str] = {}

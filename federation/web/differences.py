@@ -21,10 +21,9 @@ from federation.planning.rendering.memberobject import Renderer, RenderError
 from federation.planning.rendering.retention import RetentionError, is_replicas_retained
 from federation.planning.status.delivery import ClusterDelivery
 from federation.web.delivery import DeliveryView, Found, find_authorized, member_key, to_wanted
-from federation.web.requests import ServedKinds, check_parameters, json_response
+from federation.web.requests import ServedKinds, json_response
 
 PATH = "/federation/v1/differences"
-_PARAMETERS = frozenset(("group", "kind", "namespace", "name", "cluster"))
 _WAIT_S = 5.0
 """Longest time for the member's answer; a page waits for it."""
 _Text = Annotated[str, Query(min_length=1)]
@@ -55,7 +54,6 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
         request: Request, kind: _Text, name: _Text, cluster: _Text, group: str = "", namespace: str = ""
     ) -> Response:
         """Return how the object in a cluster differs; `state` is a `State`."""
-        check_parameters(request, _PARAMETERS)
         found = await find_authorized(request, view, kinds, group, kind, namespace, name)
         row = next((row for row in view.rows(found) if row.cluster == cluster), None) if found is not None else None
         if found is None or row is None:

@@ -13,12 +13,11 @@ from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS
 from federation.apimachinery.clock import to_rfc3339
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.runtime.fleethistory import Counter, FleetHistory, Gauge
-from federation.web.requests import check_parameters, json_response, may_list, to_read
+from federation.web.requests import json_response, may_list, to_read
 
 PATH = "/federation/v1/history"
 HOURS_MIN, HOURS_MAX = 0.25, 6.0
 POINTS_MAX = 1440
-_PARAMETERS = frozenset(("hours", "points"))
 _OF_OBJECTS: frozenset[str] = frozenset(
     (
         Gauge.OBJECTS_DELIVERED,
@@ -50,7 +49,6 @@ class HistoryView:
             points: Annotated[int, Query(ge=1, le=POINTS_MAX)] = 120,
         ) -> Response:
             """Return the series of the last hours, and what happened to clusters, newest first."""
-            check_parameters(request, _PARAMETERS)
             needed = [to_read(FEDERATED_CLUSTERS, "list", "")]
             await request.scope[AUTHORIZE](needed, is_path_enough=False)
             with_objects = await may_list(request, FEDERATED_OBJECTS, "")

@@ -17,10 +17,9 @@ from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.client.client import Client
 from federation.web.delivery import DeliveryView
-from federation.web.requests import ServedKinds, check_parameters, json_response, required_permissions
+from federation.web.requests import ServedKinds, json_response, required_permissions
 
 PATH = "/federation/v1/memberobjects"
-_PARAMETERS = frozenset(("cluster", "group", "kind", "namespace", "name", "labelSelector"))
 _OBJECTS_MAX = 200
 _Text = Annotated[str, Query(min_length=1)]
 
@@ -39,7 +38,6 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
         selector: Annotated[str, Query(alias="labelSelector")] = "",
     ) -> Response:
         """Return one object of a member, or those that a label selector matches."""
-        check_parameters(request, _PARAMETERS)
         clusters = FEDERATED_CLUSTERS
         proxy = Attributes("get", clusters.group, clusters.version, clusters.plural, "proxy", name=cluster)
         readable = required_permissions(kinds, kind, group, namespace, name)

@@ -16,10 +16,9 @@ from federation.apimachinery.resources import PODS, Object
 from federation.apimachinery.selectors import format_label_selector
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.web.delivery import DeliveryView, find_authorized
-from federation.web.requests import ServedKinds, check_parameters, json_response, to_read
+from federation.web.requests import ServedKinds, json_response, to_read
 
 PATH = "/federation/v1/pods"
-_PARAMETERS = frozenset(("group", "kind", "namespace", "name", "cluster"))
 _PODS_MAX = 200
 _ANSWER_S = 5.0
 """Time for the member to answer; a page waits for it."""
@@ -34,7 +33,6 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
         request: Request, kind: _Text, name: _Text, cluster: _Text, group: str = "", namespace: str = ""
     ) -> Response:
         """Return up to 200 pods, by name; `isComplete` is false when the cluster has more."""
-        check_parameters(request, _PARAMETERS)
         found = await find_authorized(request, view, kinds, group, kind, namespace, name)
         await request.scope[AUTHORIZE]([to_read(PODS, "list", namespace)], is_path_enough=False)
         live = None if found is None else found.observed.get(cluster)

@@ -11,10 +11,9 @@ from fastapi import FastAPI, Query, Request, Response
 from federation.apimachinery.resources import PODS
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.web.delivery import DeliveryView
-from federation.web.requests import check_parameters, json_response, to_read
+from federation.web.requests import json_response, to_read
 
 PATH = "/federation/v1/clusters"
-_PARAMETERS = frozenset(("namespace",))
 
 
 def add_routes(web: FastAPI, view: DeliveryView) -> None:
@@ -23,7 +22,6 @@ def add_routes(web: FastAPI, view: DeliveryView) -> None:
     @web.get(PATH)
     async def clusters(request: Request, namespace: Annotated[str, Query(min_length=1)]) -> Response:
         """Return the names of the clusters where something of the namespace is placed, sorted."""
-        check_parameters(request, _PARAMETERS)
         await request.scope[AUTHORIZE]([to_read(PODS, "list", namespace)], is_path_enough=False)
         items = [{"name": name} for name in view.clusters_in(namespace)]
         return json_response(200, {"kind": "ClusterNameList", "namespace": namespace, "items": items})

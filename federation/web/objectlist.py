@@ -43,16 +43,10 @@ from federation.web.objectrows import (
     to_item,
     to_row,
 )
-from federation.web.requests import check_parameters, json_response, may_list
+from federation.web.requests import json_response, may_list
 
 PATH = "/federation/v1/objects"
 _LIMIT_MAX = 500
-_PARAMETERS = frozenset(
-    (
-        "namespace", "kind", "name", "cluster", "state", "hold", "heldBy", "cause", "countBy", "sort", "limit",
-        "continue",
-    )
-)  # fmt: skip
 _STATES = ("attention", *Attention, *Stage)
 _DEFINITION = "CustomResourceDefinition"
 _KEPT_MAX = 20_000
@@ -208,7 +202,6 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
         after: Annotated[str, Query(alias="continue")] = "",
     ) -> Response:
         """Return a page of the objects that the user may list, and counts and causes over all pages."""
-        check_parameters(request, _PARAMETERS)
         if state and state not in _STATES:
             raise BadRequest(f"state: {state} is not one of {', '.join(_STATES)}")
         if sort.removeprefix("-") not in SORTS:

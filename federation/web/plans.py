@@ -48,7 +48,7 @@ from federation.plans.review import without_manifests
 from federation.scheduling.whatif.compute import ORDER_WARNING
 from federation.scheduling.whatif.planresult import Plan, PlannedHold, to_json
 from federation.scheduling.whatif.state import CONTEXT, FEDERATED, ObjectChange, ObjectSet
-from federation.web.requests import check_parameters, json_response, may_list, read_body, to_read
+from federation.web.requests import json_response, may_list, read_body, to_read
 
 PATH = "/federation/v1/plan"
 _BODY_BYTES_MAX = 1 << 20
@@ -102,7 +102,6 @@ class PlanView:
         @web.post(PATH)
         async def plan(request: Request) -> Response:
             """Return the plan of the changes in the body, as `fedctl plan -o json` prints it."""
-            check_parameters(request, frozenset())
             user, authorize = request.scope[USER], request.scope[AUTHORIZE]
             wanted = _parse(await read_body(request, _BODY_BYTES_MAX, _TOO_LARGE))
             async with self.planners.of(self.host, user.name) as planner:

@@ -22,10 +22,9 @@ from federation.planning.federatedobject.provenance import is_hand_written
 from federation.runtime.controller import Key
 from federation.runtime.federatedobjects import FederatedObjects, resource_of
 from federation.scheduling.policyusage import POLICIES, ObjectKey, PolicyKey, PolicyUsage
-from federation.web.requests import check_parameters, json_response, may_list, to_read
+from federation.web.requests import json_response, may_list, to_read
 
 PATH = "/federation/v1/policyobjects"
-_PARAMETERS = frozenset(("kind", "namespace", "name", "objectNamespace", "limit", "continue"))
 _KINDS = {resource.kind: resource for resource in POLICIES}
 _LIMIT_MAX = 500
 _Name = Annotated[str, Query(min_length=1)]
@@ -75,7 +74,6 @@ def add_routes(web: FastAPI, view: PolicyView) -> None:
         after: Annotated[str, Query(alias="continue")] = "",
     ) -> Response:
         """Return a page of the objects that the user may list, and the kinds that he may not."""
-        check_parameters(request, _PARAMETERS)
         policy = _policy(kind, namespace, name)
         await request.scope[AUTHORIZE]([to_read(policy.resource, "get", namespace, name)], is_path_enough=False)
         scope = namespace or within

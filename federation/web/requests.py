@@ -1,7 +1,6 @@
 """Common parts of all handlers below `/federation/v1`: parameters, permissions and JSON responses."""
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from typing import Any, Protocol
 
 import orjson
@@ -23,10 +22,11 @@ class ServedKinds(Protocol):
         ...
 
 
-def check_parameters(request: Request, known: AbstractSet[str]) -> None:
-    """Raise BadRequest for a query parameter that is not among the known ones."""
+async def check_parameters(request: Request) -> None:
+    """Raise BadRequest for a query parameter that the handler of the route does not take."""
+    known = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
     if unknown := sorted(set(request.query_params) - known):
-        raise BadRequest(f"{unknown[0]}: no such parameter; there are {', '.join(sorted(known))}")
+        raise BadRequest(f"{unknown[0]}: no such parameter; there are {', '.join(sorted(known)) or 'none'}")
 
 
 async def read_body(request: Request, bytes_max: int, too_large: str) -> bytes:

@@ -7,7 +7,7 @@ from federation.apimachinery.resources import Object
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.features.queues.usagehistory import PATH, SLOT_S, QueueHistory, used_part
 from federation.runtime.host import Host
-from federation.web.requests import check_parameters, json_response, to_read
+from federation.web.requests import json_response, to_read
 
 
 class QueueHistoryView:
@@ -31,6 +31,5 @@ class QueueHistoryView:
         @web.get(PATH)
         async def read(request: Request) -> Response:
             """Return the course of all queues."""
-            check_parameters(request, frozenset())
             await request.scope[AUTHORIZE]([to_read(CLUSTER_JOB_QUEUES, "list", "")], is_path_enough=False)
             return json_response(200, {"kind": "QueueHistory", "stepSeconds": SLOT_S, "queues": self._history.read()})

@@ -19,10 +19,9 @@ from federation.features.topologyspreadplan.rules import report
 from federation.features.topologyspreadplan.rules.evaluation import check_observed, plan_observed
 from federation.features.topologyspreadplan.rules.observation import Observation
 from federation.runtime.host import Host
-from federation.web.requests import check_parameters, json_response
+from federation.web.requests import json_response
 
 PATH = "/federation/v1/topology"
-_PARAMETERS = frozenset(("namespace", "name"))
 _Name = Annotated[str, Query(min_length=1)]
 
 
@@ -42,7 +41,6 @@ class TopologyView:
         @web.get(PATH)
         async def topology(request: Request, namespace: _Name, name: _Name) -> Response:
             """Return the plan of a sharded service, its pods by node, and its violations."""
-            check_parameters(request, _PARAMETERS)
             kind = TOPOLOGY_SPREAD_PLANS
             read = Attributes("get", kind.group, kind.version, kind.plural, namespace=namespace, name=name)
             await request.scope[AUTHORIZE]([read], is_path_enough=False)
