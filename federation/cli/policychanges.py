@@ -12,6 +12,7 @@ from federation.apimachinery.resources import Object, Resource
 from federation.planning.waves.changerules import ChangeRules, current_wave, find_change_rules, waiting_wave
 from federation.planning.waves.policychanges import FIELD, ChangeRecord, ChangeWave, record_of
 from federation.planning.waves.waverecord import Phase
+from federation.planning.waves.wishes import to_abortion, to_approval, to_pause
 from federation.terminal.plaintext import print_document
 from federation.terminal.printing import make_console, print_field, print_rows
 
@@ -32,7 +33,7 @@ def status(policy: Object, target: str, output: str) -> int:
 async def pause(host: "HTTPClient", resource: Resource, policy: Object, target: str, *, is_paused: bool) -> None:
     """Keep further waves from starting, or let them start again."""
     _read(policy, target)
-    await _write(host, resource, policy, {"paused": is_paused})
+    await _write(host, resource, policy, to_pause(is_paused=is_paused))
     print(f"{target}: {'waves start again' if not is_paused else 'no other wave starts'}")
 
 
@@ -42,7 +43,7 @@ async def approve(host: "HTTPClient", resource: Resource, policy: Object, target
     wave = waiting_wave(record, rules)
     if wave is None:
         raise ConfigurationError(f"{target}: no wave waits for approval")
-    await _write(host, resource, policy, {"approvedWave": {"revision": record.revision, "wave": wave}})
+    await _write(host, resource, policy, to_approval(record.revision, wave))
     print(f"{target}: wave {wave} of change {record.revision} is approved")
 
 
@@ -51,7 +52,7 @@ async def abort(host: "HTTPClient", resource: Resource, policy: Object, target: 
     record, _ = _read(policy, target)
     if record.phase not in (Phase.PROGRESSING, Phase.STOPPED):
         raise ConfigurationError(f"{target}: no change is in progress; its state is {record.phase}")
-    await _write(host, resource, policy, {"abort": record.revision})
+    await _write(host, resource, policy, to_abortion(record.revision))
     print(f"{target}: change {record.revision} is aborted")
 
 

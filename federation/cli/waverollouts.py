@@ -22,6 +22,7 @@ from federation.planning.federatedobject.templatehistory import history_resource
 from federation.planning.steps.strategy import is_paused as is_workload_paused
 from federation.planning.waves.rolloutstatus import waiting_wave
 from federation.planning.waves.waverecord import Phase
+from federation.planning.waves.wishes import to_abortion, to_approval, to_pause
 from federation.plans.kinds import ServedKinds, split_target
 from federation.terminal import candidates, flags
 from federation.terminal.execution import execute
@@ -210,7 +211,7 @@ async def pause(context: KubeconfigContext, target: Target, *, is_paused: bool) 
             await policychanges.pause(host, resource, workload, target.text, is_paused=is_paused)
             return
         if rollout is not None:
-            await _write(host, rollout, {"paused": is_paused})
+            await _write(host, rollout, to_pause(is_paused=is_paused))
         if rollout is None or (not is_paused and is_workload_paused(resource, workload)):
             await plainrollouts.pause(host, resource, workload, is_paused=is_paused)
     what = ("no other wave starts", "waves start again")
@@ -231,7 +232,7 @@ async def approve(context: KubeconfigContext, target: Target) -> None:
         if wave is None:
             raise ConfigurationError(f"{target.text}: no wave waits for approval")
         revision = int(rollout["status"]["revision"])
-        await _write(host, rollout, {"approvedWave": {"revision": revision, "wave": wave}})
+        await _write(host, rollout, to_approval(revision, wave))
     print(f"{target.text}: wave {wave} of rollout {revision} is approved")
 
 
@@ -247,7 +248,7 @@ async def abort(context: KubeconfigContext, target: Target) -> None:
         if found.get("state") != Phase.PROGRESSING:
             state = found.get("state") or "not known yet"
             raise ConfigurationError(f"{target.text}: no rollout is in progress; its state is {state}")
-        await _write(host, rollout, {"abort": int(found["revision"])})
+        await _write(host, rollout, to_abortion(int(found["revision"])))
     print(f"{target.text}: rollout {found['revision']} is aborted")
 
 

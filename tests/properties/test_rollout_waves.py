@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from tests.support.generated import examples
 
 from federation.features.waves.rules.report import to_status
-from federation.features.waves.rules.waveplan import Control, Plan, plan_waves
+from federation.features.waves.rules.waveplan import Plan, plan_waves
 from federation.planning.waves.rolloutstatus import record_of, waiting_wave
 from federation.planning.waves.waverecord import Observed, Phase, Record, clusters_of_wave
 from federation.planning.waves.waverules import Gate, Rules, Wave
+from federation.planning.waves.wishes import Wishes
 
 NAMES = "abcd"
 _waves = st.builds(
@@ -55,7 +56,7 @@ class World:
     live: dict[str, str | None] = field(default_factory=lambda: dict.fromkeys(NAMES, "v1"))
     wanted: dict[str, str] = field(default_factory=lambda: dict.fromkeys(NAMES, "v1"))
     broken: dict[str, bool] = field(default_factory=dict)
-    control: Control = field(default_factory=Control)
+    wishes: Wishes = field(default_factory=Wishes)
     record: Record = field(default_factory=Record)
     approved: dict[str, str] = field(default_factory=dict)
     status: dict[str, Any] = field(default_factory=dict)
@@ -93,12 +94,12 @@ class World:
             case "delete", str(name) if name in self.live:
                 self.live[name] = None
             case "pause" | "resume", _:
-                self.control = replace(self.control, is_paused=step == "pause")
+                self.wishes = replace(self.wishes, is_paused=step == "pause")
             case "approve", _:
                 if (wave := waiting_wave(self.status)) is not None:
-                    self.control = replace(self.control, approved_revision=self.record.revision, approved_wave=wave)
+                    self.wishes = replace(self.wishes, approved_revision=self.record.revision, approved_wave=wave)
             case "abort", _:
-                self.control = replace(self.control, abort=self.record.revision)
+                self.wishes = replace(self.wishes, abort=self.record.revision)
             case "wait", int(after_s):
                 self.now += timedelta(seconds=after_s)
             case "deliver", str(name):
@@ -108,7 +109,7 @@ class World:
 
     def plan(self) -> Plan:
         observed = self.observed()
-        plan = plan_waves(self.record, self.rules, observed, self.control, self.now)
+        plan = plan_waves(self.record, self.rules, observed, self.wishes, self.now)
         status = to_status(plan, None, observed, {}, {}, policy="", generation=1, now=self.now)
         assert record_of(status) == plan.record, "the status is all that a restart needs"
         self.status = status
@@ -147,7 +148,7 @@ def _check_order(world: World, plan: Plan) -> None:
             continue  # An approval after a failure needs no gate.
         if not clusters_of_wave(plan.record, earlier.name):
             order = [wave.name for wave in plan.record.waves]
-            assert order.index(world.control.approved_wave) >= order.index(later.name), "an empty wave holds"
+            assert order.index(world.wishes.approved_wave) >= order.index(later.name), "an empty wave holds"
             continue
         since = world.held_since.get((plan.record.revision, earlier.name))
         assert since is not None
@@ -177,10 +178,10 @@ def _check_allowed(world: World, plan: Plan) -> None:
         assert not is_back or returned <= plan.restored
         assert {name for name, live in world.live.items() if live not in (None, world.complete[name])} <= changed
         assert all(plan.approved[name] == world.complete[name] for name in plan.restored)
-    if world.control.is_paused:
+    if world.wishes.is_paused:
         is_same = record.revision == world.record.revision
         assert started <= {wave.name for wave in world.record.waves if is_same and wave.started_at is not None}
-    aborted = world.control.abort == record.revision > 0
+    aborted = world.wishes.abort == record.revision > 0
     if aborted and record.revision == world.record.revision and record.phase is not Phase.COMPLETE:
         assert started <= {wave.name for wave in world.record.waves if wave.started_at is not None}
         assert record.phase is not Phase.PROGRESSING
@@ -218,7 +219,7 @@ def test_every_history_ends_when_members_make_progress(rules: Rules, steps: list
         world.apply(step, value)
         world.take(world.plan())
     world.broken.clear()
-    world.control = Control()
+    world.wishes = Wishes()
     for _ in range(40):
         for step, value in (("approve", ""), ("wait", 20), *(("deliver", name) for name in NAMES)):
             world.apply(step, value)

@@ -20,7 +20,7 @@ from federation.features.waves.httpgate import HTTPGate
 from federation.features.waves.metricsgate import MetricsGate
 from federation.features.waves.podreader import INTERVAL_S, PodReader
 from federation.features.waves.rules.promql import Workload
-from federation.features.waves.rules.report import control_of, settled_of, templates_of, to_status
+from federation.features.waves.rules.report import settled_of, templates_of, to_status
 from federation.features.waves.rules.waveplan import Plan, http_check_due, objectives_due, plan_waves
 from federation.features.waves.waitingforbudgets import WaitingForBudgets
 from federation.features.waves.waveevents import report_phase, report_waves
@@ -34,6 +34,7 @@ from federation.planning.steps.waveapproval import to_annotation, to_failure
 from federation.planning.waves.rolloutstatus import record_of
 from federation.planning.waves.waverecord import Phase, Record
 from federation.planning.waves.waverules import Rules, find_rules, is_approval_due
+from federation.planning.waves.wishes import read_wishes
 from federation.runtime.assumecache import AssumeCache
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.host import Host
@@ -130,8 +131,9 @@ class Reconciler:
         record: Record,
         observation: Observation,
     ) -> Plan:
-        is_workload_paused = is_paused(type_.resource, federated["spec"]["template"])
-        control = control_of((rollout or {}).get("spec") or {}, is_paused=is_workload_paused)
+        wishes = read_wishes((rollout or {}).get("spec") or {})
+        if is_paused(type_.resource, federated["spec"]["template"]):
+            wishes = replace(wishes, is_paused=True)
         check = http_check_due(record, rules, observation.clusters)
         http_problem = await self._http.problem(key, check) if check is not None else ""
         due, judged = objectives_due(record, rules, observation.clusters), None
@@ -141,7 +143,7 @@ class Reconciler:
         # From here to the record nothing waits: no other rollout takes the same rest of a budget.
         now = self._clock.now()
         budgets = self._waiting.budgets(key, now, self._frozen(federated, observation))
-        plan = plan_waves(record, rules, observation.clusters, control, now, http_problem, budgets, judged)
+        plan = plan_waves(record, rules, observation.clusters, wishes, now, http_problem, budgets, judged)
         self._waiting.record(key, plan.disrupted, is_waiting=bool(plan.held))
         return plan
 

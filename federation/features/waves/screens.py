@@ -13,6 +13,7 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.nameformats import path_segment
 from federation.planning.waves.rolloutstatus import waiting_wave
 from federation.planning.waves.waverecord import Phase
+from federation.planning.waves.wishes import to_abortion, to_approval, to_pause
 from federation.web.ui.exports import Table
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen, read_all
 from federation.web.ui.usertransport import client_of
@@ -88,13 +89,13 @@ def to_spec(form: Mapping[str, str]) -> dict[str, Any]:
     """Return the fields of the rollout that a button writes; ConfigurationError for anything but our buttons."""
     action, revision, wave = (form.get(field, "") for field in ("do", "revision", "wave"))
     if action in ("pause", "resume"):
-        return {"paused": action == "pause"}
+        return to_pause(is_paused=action == "pause")
     if not (revision.isascii() and revision.isdecimal()) or len(revision) > 18:
         raise ConfigurationError("The form names no revision of the rollout. Open the page again.")
     if action == "abort":
-        return {"abort": int(revision)}
+        return to_abortion(int(revision))
     if action == "approve" and wave:
-        return {"approvedWave": {"revision": int(revision), "wave": wave}}
+        return to_approval(int(revision), wave)
     raise ConfigurationError("The form asks for nothing that a rollout can do. Open the page again.")
 
 

@@ -4,12 +4,13 @@ Reference: docs/reference/policy-changes.md.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from federation.planning.waves.policychanges import FIELD, ChangeRecord, ChangeWave
 from federation.planning.waves.waverecord import Phase
 from federation.planning.waves.waverules import REMAINING, Objective, to_objectives
+from federation.planning.waves.wishes import Wishes, read_wishes
 
 _TIMEOUT_S = 600.0
 
@@ -32,23 +33,12 @@ class ObjectWave:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What users wish about the change that runs: `approved` and `abort` name a revision, 0 for none."""
-
-    is_paused: bool = False
-    approved_revision: int = 0
-    approved_wave: str = ""
-    """This wave and all before it are approved."""
-    abort: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class ChangeRules:
     """The waves, the last of which is `REMAINING`; what happens after a failure; wishes about the present change."""
 
     waves: tuple[ObjectWave, ...]
     rolls_back: bool = True
-    wishes: Wishes = Wishes()
+    wishes: Wishes = field(default_factory=Wishes)
 
 
 def find_change_rules(policy: Mapping[str, Any]) -> ChangeRules | None:
@@ -56,22 +46,12 @@ def find_change_rules(policy: Mapping[str, Any]) -> ChangeRules | None:
     entry = (policy.get("spec") or {}).get(FIELD)
     if not entry or not entry.get("waves"):
         return None
-    approved = entry.get("approvedWave") or {}
     try:
         waves = [*map(_wave, entry["waves"]), ObjectWave(REMAINING)]
         for index, wave in enumerate(entry["waves"], 1):
             if wave.get("pauseAfter"):
                 waves[index] = replace(waves[index], is_paused=True)
-        return ChangeRules(
-            tuple(waves),
-            entry.get("onFailure") != "Pause",
-            Wishes(
-                bool(entry.get("paused")),
-                int(approved.get("revision") or 0),
-                str(approved.get("wave") or ""),
-                int(entry.get("abort") or 0),
-            ),
-        )
+        return ChangeRules(tuple(waves), entry.get("onFailure") != "Pause", read_wishes(entry))
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 

@@ -11,7 +11,7 @@ from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import to_rfc3339_micro
 from federation.features.waves import names as wavenames
-from federation.features.waves.rules.waveplan import Control, Plan
+from federation.features.waves.rules.waveplan import Plan
 from federation.planning.status.readiness import Counts
 from federation.planning.waves.waverecord import (
     ClusterRecord,
@@ -38,17 +38,6 @@ def templates_of(status: Mapping[str, Any] | None) -> dict[str, Mapping[str, Any
 def settled_of(status: Mapping[str, Any] | None) -> str:
     """Return the revision of the workload's own pod template at the last complete rollout, "" if it is not known."""
     return str((status or {}).get("settled") or "")
-
-
-def control_of(spec: Mapping[str, Any], *, is_paused: bool) -> Control:
-    """Return the wishes of users: the spec of the FederatedRollout, and whether the workload itself is paused."""
-    approved = spec.get("approvedWave") or {}
-    return Control(
-        is_paused or bool(spec.get("paused")),
-        int(spec.get("abort") or 0),
-        int(approved.get("revision") or 0),
-        str(approved.get("wave") or ""),
-    )
 
 
 def to_status(

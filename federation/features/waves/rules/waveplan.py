@@ -32,19 +32,10 @@ from federation.planning.waves.waverecord import (
     following_wave,
 )
 from federation.planning.waves.waverules import HTTPCheck, Rules, Wave, divide_into_waves
+from federation.planning.waves.wishes import Wishes
 
 HTTP_INTERVAL_S = 10.0
 """Interval of the requests of a gate, and of its queries."""
-
-
-@dataclass(frozen=True, slots=True)
-class Control:
-    """The wishes of users. `abort` and `approved_revision` name a rollout by its revision; 0 is none."""
-
-    is_paused: bool = False
-    abort: int = 0
-    approved_revision: int = 0
-    approved_wave: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +92,7 @@ def plan_waves(
     record: Record,
     rules: Rules,
     observed: Mapping[str, Observed],
-    control: Control,
+    wishes: Wishes,
     now: datetime,
     http_problem: str = "",
     budgets: WaveBudgets | None = None,
@@ -114,14 +105,14 @@ def plan_waves(
     `budgets` are the ClusterDisruptionBudgets with what other rollouts and drains use of them.
     """
     record = _begin(track(record, rules, observed), rules, observed)
-    record = _measure_pause(record, control, now)
+    record = _measure_pause(record, wishes, now)
     waits, is_approval_needed, due_s = "", False, None
     if record.phase is Phase.STOPPED:
-        record = _continue_stopped(record, rules, observed, control, http_problem, now)
+        record = _continue_stopped(record, rules, observed, wishes, http_problem, now)
     held: dict[str, Blocked] = {}
     if record.phase is Phase.PROGRESSING:
         record, waits, is_approval_needed, due_s = _progress(
-            record, rules, observed, control, now, http_problem, held, budgets or WaveBudgets((), (), now), judged
+            record, rules, observed, wishes, now, http_problem, held, budgets or WaveBudgets((), (), now), judged
         )
     if record.phase is Phase.STOPPED:
         waits, is_approval_needed = record.reason, True
@@ -197,9 +188,9 @@ def _complete(record: Record) -> Record:
     return _move(replace(record, clusters=clusters, reason=""), Event.REACHED)
 
 
-def _measure_pause(record: Record, control: Control, now: datetime) -> Record:
+def _measure_pause(record: Record, wishes: Wishes, now: datetime) -> Record:
     """Return the record with the start of a pause; at its end, the pause does not count against the wave's timeout."""
-    if control.is_paused == (record.paused_since is not None):
+    if wishes.is_paused == (record.paused_since is not None):
         return record
     if record.paused_since is None:
         return replace(record, paused_since=now) if record.phase is Phase.PROGRESSING else record
@@ -221,12 +212,12 @@ def _with_wave(record: Record, changed: WaveRecord) -> Record:
     return replace(record, waves=tuple(changed if wave.name == changed.name else wave for wave in record.waves))
 
 
-def _is_approved(record: Record, control: Control, wave: str) -> bool:
+def _is_approved(record: Record, wishes: Wishes, wave: str) -> bool:
     """Return whether the wave, or one after it, is approved for this rollout."""
-    if control.approved_revision != record.revision:
+    if wishes.approved_revision != record.revision:
         return False
     order = [each.name for each in record.waves]
-    return control.approved_wave in order[order.index(wave) :]
+    return wishes.approved_wave in order[order.index(wave) :]
 
 
 def _problems(record: Record, observed: Mapping[str, Observed], wave: str) -> Iterable[tuple[str, str, bool]]:
@@ -251,7 +242,7 @@ def _progress(
     record: Record,
     rules: Rules,
     observed: Mapping[str, Observed],
-    control: Control,
+    wishes: Wishes,
     now: datetime,
     http_problem: str,
     held: dict[str, Blocked],
@@ -262,7 +253,7 @@ def _progress(
 
     `held` receives the clusters of the current wave that ClusterDisruptionBudgets hold.
     """
-    if control.abort == record.revision:
+    if wishes.abort == record.revision:
         return _fail(record, rules.rolls_back, "aborted by a user"), "", False, None
     by_name = {wave.name: wave for wave in rules.waves}
     while (current := current_wave(record)) is not None:
@@ -274,20 +265,20 @@ def _progress(
             if clusters_of_wave(record, current.name):
                 continue
             is_holding = current.name in by_name and wave.holds_empty({})
-            if is_holding and not _is_approved(record, control, following):
+            if is_holding and not _is_approved(record, wishes, following):
                 return record, _describe_empty(wave, record, following), True, None
             record = _with_wave(record, replace(current, is_done=True, held_since=None))
             continue
         if current.started_at is None:
-            if control.is_paused:
+            if wishes.is_paused:
                 return record, "paused by a user", False, None
-            if wave.is_paused and not _is_approved(record, control, current.name):
+            if wave.is_paused and not _is_approved(record, wishes, current.name):
                 return record, f"wave {current.name} waits for approval", True, None
             record = _with_wave(record, replace(current, started_at=now))
             http_problem = "its request has not been sent yet" if wave.gate.http is not None else ""
             continue
         held.clear()
-        if not control.is_paused:
+        if not wishes.is_paused:
             record = _start_clusters(record, wave, rules, observed, held, budgets, now)
         problems = [
             (name, held[name].message if name in held else why, failed)
@@ -310,14 +301,14 @@ def _progress(
             record = _with_wave(record, replace(current, held_since=None))
             why = _describe(problems)
             has_failed = any(failed for _, _, failed in problems)
-            if not control.is_paused and (has_failed or (due_at is not None and now >= due_at)):
+            if not wishes.is_paused and (has_failed or (due_at is not None and now >= due_at)):
                 after = "" if has_failed else f" for {limit_s:g} s"
                 text = f"the gate of wave {current.name} did not hold{after}: {why}"
                 return _fail(record, rules.rolls_back, text), text, False, None
-            times = () if control.is_paused else (due_at, *(each.until for each in held.values()))
+            times = () if wishes.is_paused else (due_at, *(each.until for each in held.values()))
             return record, f"wave {current.name}: {why}", False, _due_s(wave, now, *times)
         held_since = current.held_since or now
-        soak = soaked(wave, held_since, judged, now, is_paused=control.is_paused)
+        soak = soaked(wave, held_since, judged, now, is_paused=wishes.is_paused)
         if soak.failure:
             return _fail(record, rules.rolls_back, soak.failure), soak.failure, False, None
         record = _with_wave(record, replace(current, held_since=held_since, is_done=not soak.waits))
@@ -395,7 +386,7 @@ def _continue_stopped(
     record: Record,
     rules: Rules,
     observed: Mapping[str, Observed],
-    control: Control,
+    wishes: Wishes,
     http_problem: str,
     now: datetime,
 ) -> Record:
@@ -408,7 +399,7 @@ def _continue_stopped(
     names = [wave.name for wave in record.waves]
     following = names[names.index(current.name) + (current.started_at is not None) :]
     if following:
-        if control.abort == record.revision or not _is_approved(record, control, following[0]):
+        if wishes.abort == record.revision or not _is_approved(record, wishes, following[0]):
             return record
         passed = record
         if current.started_at is not None:

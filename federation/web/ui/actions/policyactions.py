@@ -12,6 +12,7 @@ from federation.planning.waves.changerules import ChangeRules, current_wave, fin
 from federation.planning.waves.policychanges import FIELD, ChangeRecord, record_of
 from federation.planning.waves.waverecord import Phase
 from federation.planning.waves.waverules import REMAINING
+from federation.planning.waves.wishes import to_abortion, to_approval, to_pause
 from federation.plans.edits import Edit
 from federation.web.ui.actions.action import Action, Field, Form, Subject
 
@@ -48,17 +49,17 @@ def _waiting(subject: Subject) -> str:
     return waiting_wave(*_known(subject)) or ""
 
 
-def _to_approval(subject: Subject, form: Form) -> Edit:
+def _approve(subject: Subject, form: Form) -> Edit:
     wave = _waiting(subject)
     _check_revision(subject, form)
     if form.get("wave") != wave:
         raise ConfigurationError("Another wave waits than the one that you saw. Open the page again; nothing was done.")
-    return _wish(subject, {"approvedWave": {"revision": _known(subject)[0].revision, "wave": wave}})
+    return _wish(subject, to_approval(_known(subject)[0].revision, wave))
 
 
-def _to_abortion(subject: Subject, form: Form) -> Edit:
+def _abort(subject: Subject, form: Form) -> Edit:
     _check_revision(subject, form)
-    return _wish(subject, {"abort": _known(subject)[0].revision})
+    return _wish(subject, to_abortion(_known(subject)[0].revision))
 
 
 def _check_revision(subject: Subject, form: Form) -> None:
@@ -108,7 +109,7 @@ ACTIONS: Sequence[Action] = (
         "Approve the wave",
         "Approve the wave",
         _if(lambda record, rules: waiting_wave(record, rules) is not None),
-        _to_approval,
+        _approve,
         _approval_text,
         lambda subject: (*_revision(subject), Field("wave", "", "hidden", _waiting(subject))),
         is_planned=False,
@@ -118,7 +119,7 @@ ACTIONS: Sequence[Action] = (
         "Pause the waves",
         "Pause the waves",
         _if(lambda record, rules: record.phase in _UNDERWAY and not rules.wishes.is_paused),
-        lambda subject, _: _wish(subject, {"paused": True}),
+        lambda subject, _: _wish(subject, to_pause(is_paused=True)),
         lambda _: "No other wave starts until it is resumed. Objects that have the new version keep it.",
         is_planned=False,
     ),
@@ -127,7 +128,7 @@ ACTIONS: Sequence[Action] = (
         "Resume the waves",
         "Resume the waves",
         _if(lambda _, rules: rules.wishes.is_paused),
-        lambda subject, _: _wish(subject, {"paused": False}),
+        lambda subject, _: _wish(subject, to_pause(is_paused=False)),
         lambda _: "Waves start again as soon as the gates before them hold.",
         is_planned=False,
     ),
@@ -136,7 +137,7 @@ ACTIONS: Sequence[Action] = (
         "Abort the change",
         "Abort the change",
         _if(lambda record, rules: record.phase in _UNDERWAY and rules.wishes.abort != record.revision),
-        _to_abortion,
+        _abort,
         _abortion_text,
         _revision,
         is_planned=False,

@@ -11,10 +11,11 @@ from tests.unit.features.waves.test_waveplan import NOW
 from federation.features.waves.rules.objectivegate import Judged, ObjectivesDue
 from federation.features.waves.rules.objectives import Counts, Judgement, Measured, Verdict, judge_all
 from federation.features.waves.rules.report import to_status
-from federation.features.waves.rules.waveplan import Control, Plan, objectives_due, plan_waves
+from federation.features.waves.rules.waveplan import Plan, objectives_due, plan_waves
 from federation.planning.waves.rolloutstatus import record_of
 from federation.planning.waves.waverecord import Observed, Phase, Record
 from federation.planning.waves.waverules import Gate, Objective, Rules, Wave
+from federation.planning.waves.wishes import Wishes
 
 CLUSTERS = [f"c{index:02}" for index in range(50)]
 ERRORS = Objective("errors", "main", "http_requests_total", bad={"code": "5.."})
@@ -29,7 +30,7 @@ class Rollout:
 
     def __init__(self, measure: Measure, rules: Rules = RULES) -> None:
         self.measure, self.rules = measure, rules
-        self.now, self.control = NOW, Control()
+        self.now, self.wishes = NOW, Wishes()
         self.live = dict.fromkeys(CLUSTERS, "v1")
         self.touched: set[str] = set()
         self.record = Record()
@@ -41,7 +42,7 @@ class Rollout:
         if due is not None:
             seconds = (self.now - due.held_since).total_seconds()
             judged = Judged(due.wave, due.held_since, self.measure(due, seconds))
-        plan = plan_waves(self.record, self.rules, observed, self.control, self.now, judged=judged)
+        plan = plan_waves(self.record, self.rules, observed, self.wishes, self.now, judged=judged)
         status = to_status(plan, None, observed, {}, {}, policy="", generation=1, now=self.now)
         self.record = record_of(status)
         for name, revision in plan.approved.items():
@@ -152,10 +153,10 @@ def test_a_certain_failure_waits_for_no_soak_but_for_the_end_of_a_pause() -> Non
     rollout = Rollout(always(Verdict.HOLDS))
     rollout.step()
     rollout.step()
-    rollout.control, rollout.measure = Control(is_paused=True), always(Verdict.FAILS)
+    rollout.wishes, rollout.measure = Wishes(is_paused=True), always(Verdict.FAILS)
     rollout.run(60)
     assert rollout.record.phase is Phase.PROGRESSING
-    rollout.control = Control()
+    rollout.wishes = Wishes()
     rollout.step()
     assert rollout.record.phase is Phase.ROLLING_BACK
     assert rollout.record.reason == "the objectives of wave canary were not met: as measured"
@@ -169,7 +170,7 @@ def test_a_judgement_about_another_time_or_wave_counts_as_none() -> None:
     later = held + timedelta(seconds=SOAK_S)
     failed = Judgement(Verdict.FAILS, "")
     for judged in (Judged("other", held, failed), Judged("canary", later, failed)):
-        plan = plan_waves(rollout.record, RULES, observed, Control(), later, judged=judged)
+        plan = plan_waves(rollout.record, RULES, observed, Wishes(), later, judged=judged)
         assert plan.record.phase is Phase.PROGRESSING
         assert plan.waits == "wave canary waits for its objectives: objectives are not measured yet"
 

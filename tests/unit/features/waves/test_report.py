@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from federation.apimachinery import conditions
-from federation.features.waves.rules.report import control_of, settled_of, templates_of, to_status
-from federation.features.waves.rules.waveplan import Control, plan_waves
+from federation.features.waves.rules.report import settled_of, templates_of, to_status
+from federation.features.waves.rules.waveplan import plan_waves
 from federation.planning.status.readiness import Counts
 from federation.planning.waves.rolloutstatus import record_of, waiting_wave
 from federation.planning.waves.waverecord import Observed, Phase, Record
 from federation.planning.waves.waverules import Gate, Rules, Wave
+from federation.planning.waves.wishes import Wishes, read_wishes, to_abortion, to_approval, to_pause
 
 NOW = datetime(2026, 1, 1, 12, 30, 15, 500_000, tzinfo=UTC)
 RULES = Rules(
@@ -25,7 +26,7 @@ RULES = Rules(
 def a_status(
     record: Record,
     live: dict[str, str],
-    control: Control | None = None,
+    wishes: Wishes | None = None,
     problem: str = "",
     at: datetime = NOW,
     rules: Rules = RULES,
@@ -33,7 +34,7 @@ def a_status(
     observed = {
         name: Observed("v2", revision, problem=problem if name == "a" else "") for name, revision in live.items()
     }
-    plan = plan_waves(record, rules, observed, control or Control(), at)
+    plan = plan_waves(record, rules, observed, wishes or Wishes(), at)
     templates = {"v1": {"spec": {}}}
     return to_status(
         plan, None, observed, templates, {"a": Counts(3, 3, 1, 2)}, policy=RULES.policy, generation=4, now=at
@@ -97,13 +98,13 @@ def reasons(status: dict[str, Any]) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("live", "control", "problem", "after_s", "state", "expected"),
+    ("live", "wishes", "problem", "after_s", "state", "expected"),
     [
-        ({"a": "v2", "b": "v1"}, Control(), "", 1, "Soaking", {"Progressing": ("True", "Progressing")}),
-        ({"a": "v2", "b": "v1"}, Control(is_paused=True), "", 1, "Soaking", {"Paused": ("True", "PausedByUser")}),
+        ({"a": "v2", "b": "v1"}, Wishes(), "", 1, "Soaking", {"Progressing": ("True", "Progressing")}),
+        ({"a": "v2", "b": "v1"}, Wishes(is_paused=True), "", 1, "Soaking", {"Paused": ("True", "PausedByUser")}),
         (
             {"a": "v2", "b": "v1"},
-            Control(),
+            Wishes(),
             "not ready",
             700,
             "Failed",
@@ -114,13 +115,13 @@ def reasons(status: dict[str, Any]) -> dict[str, tuple[str, str]]:
 )
 def test_conditions_follow_the_plan(
     live: dict[str, str],
-    control: Control,
+    wishes: Wishes,
     problem: str,
     after_s: int,
     state: str,
     expected: dict[str, tuple[str, str]],
 ) -> None:
-    status = a_status(record_of(started()), live, control, problem, NOW + timedelta(seconds=after_s))
+    status = a_status(record_of(started()), live, wishes, problem, NOW + timedelta(seconds=after_s))
     assert status["waves"][0]["state"] == state
     assert expected.items() <= reasons(status).items()
     assert all(each["message"] for each in status["conditions"])
@@ -152,11 +153,10 @@ def test_an_absent_status_is_the_initial_state() -> None:
     assert templates_of(None) == {}
 
 
-def test_the_wishes_of_users_come_from_the_spec_and_the_workload() -> None:
-    assert control_of({}, is_paused=False) == Control()
-    spec = {"paused": None, "abort": 3, "approvedWave": {"revision": 2, "wave": "second"}}
-    assert control_of(spec, is_paused=True) == Control(True, 3, 2, "second")
-    assert control_of({"approvedWave": None, "abort": None, "paused": True}, is_paused=False) == Control(True)
+def test_the_wishes_of_users_are_read_from_the_fields_that_are_written() -> None:
+    assert read_wishes({}) == read_wishes({"approvedWave": None, "abort": None, "paused": None}) == Wishes()
+    written = {**to_pause(is_paused=True), **to_abortion(3), **to_approval(2, "second")}
+    assert read_wishes(written) == Wishes(True, 3, 2, "second")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,3 @@ def test_the_wishes_of_users_come_from_the_spec_and_the_workload() -> None:
 )
 def test_the_settled_revision_is_read(status: dict[str, Any] | None, settled: str) -> None:
     assert settled_of(status) == settled
-
-
-def test_users_wish_nothing_by_default() -> None:
-    assert control_of({}, is_paused=False) == Control()

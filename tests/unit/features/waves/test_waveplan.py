@@ -11,7 +11,7 @@ from federation.apimachinery import conditions
 from federation.apimachinery.errors import Bug
 from federation.features.waves.rules import waveplan
 from federation.features.waves.rules.report import to_status
-from federation.features.waves.rules.waveplan import Control, Plan, plan_waves
+from federation.features.waves.rules.waveplan import Plan, plan_waves
 from federation.planning.failover.clusterbudgets import Blocked, BudgetedCluster, WaveBudgets
 from federation.planning.waves import waverecord
 from federation.planning.waves.rolloutstatus import record_of, waiting_wave
@@ -27,6 +27,7 @@ from federation.planning.waves.waverules import (
     find_rules,
     to_annotation,
 )
+from federation.planning.waves.wishes import Wishes
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CANARY = Wave("canary", clusters=frozenset({"a"}), gate=Gate(soak_s=60))
@@ -37,7 +38,7 @@ class Simulation:
     """Members that get what a plan approves, on a clock that moves by hand."""
 
     def __init__(self, rules: Rules = RULES, clusters: str = "abc", revision: str = "v1") -> None:
-        self.rules, self.now, self.control = rules, NOW, Control()
+        self.rules, self.now, self.wishes = rules, NOW, Wishes()
         self.live: dict[str, str | None] = dict.fromkeys(clusters, revision)
         self.wanted: dict[str, str] = dict.fromkeys(clusters, revision)
         self.problems: dict[str, str] = {}
@@ -70,7 +71,7 @@ class Simulation:
         observed = self.observed()
         clusters = [BudgetedCluster(name, {}, True, None, self.elsewhere.get(name)) for name in self.live]
         budgets = WaveBudgets(clusters, self.budgets, self.now, self.frozen)
-        self.plan = plan_waves(self.record, self.rules, observed, self.control, self.now, self.http, budgets)
+        self.plan = plan_waves(self.record, self.rules, observed, self.wishes, self.now, self.http, budgets)
         status = to_status(self.plan, None, observed, {}, {}, policy="", generation=1, now=self.now)
         self.record = record_of(status)
         assert self.record == self.plan.record
@@ -128,7 +129,7 @@ def test_a_wave_that_does_not_pass_in_time_stops_the_rollout_until_the_next_wave
     assert world.plan.is_approval_needed
     world.step(10_000)
     assert world.live == {"a": "v2", "b": "v1", "c": "v1"}
-    world.control = Control(approved_revision=1, approved_wave="remaining")
+    world.wishes = Wishes(approved_revision=1, approved_wave="remaining")
     world.step()
     assert world.live["b"] == "v2"
 
@@ -207,7 +208,7 @@ def test_a_cluster_that_an_incomplete_rollout_changed_returns_although_its_wave_
 def test_a_wave_with_pause_waits_for_the_approval_of_this_rollout() -> None:
     rules = Rules("p", (Wave("one", clusters=frozenset("a")), Wave("two", is_paused=True), Wave("remaining")))
     world = Simulation(rules)
-    world.control = Control(approved_revision=1, approved_wave="two")
+    world.wishes = Wishes(approved_revision=1, approved_wave="two")
     world.change("v2")
     world.step()
     assert world.live == dict.fromkeys("abc", "v2")
@@ -221,7 +222,7 @@ def test_a_wave_with_pause_waits_for_the_approval_of_this_rollout() -> None:
 def test_an_abort_changes_no_other_cluster_and_no_approval_overrides_it() -> None:
     world = Simulation()
     world.change("v2")
-    world.control = Control(abort=1, approved_revision=1, approved_wave="remaining")
+    world.wishes = Wishes(abort=1, approved_revision=1, approved_wave="remaining")
     world.step(1000)
     world.step(1000)
     assert (world.record.phase, world.record.reason) == (Phase.STOPPED, "aborted by a user")
@@ -235,9 +236,9 @@ def test_an_aborted_rollout_that_has_not_begun_can_be_resumed_at_its_first_wave(
     rules = Rules("p", (Wave("one", clusters=frozenset("a"), is_paused=True), Wave("remaining")))
     world = Simulation(rules)
     world.change("v2")
-    world.control = Control(abort=1)
+    world.wishes = Wishes(abort=1)
     world.step()
-    world.control = Control(approved_revision=1, approved_wave="one")
+    world.wishes = Wishes(approved_revision=1, approved_wave="one")
     world.step()
     world.step()
     assert world.live == {"a": "v2", "b": "v2", "c": "v2"}
@@ -246,12 +247,12 @@ def test_an_aborted_rollout_that_has_not_begun_can_be_resumed_at_its_first_wave(
 def test_a_pause_starts_no_wave_and_does_not_count_against_the_timeout() -> None:
     world = Simulation()
     world.change("v2")
-    world.control = Control(is_paused=True)
+    world.wishes = Wishes(is_paused=True)
     world.problems["a"] = "not ready"
     world.step(10)
     world.step(5000)
     assert world.record.phase is Phase.PROGRESSING
-    world.control = Control()
+    world.wishes = Wishes()
     world.step()
     assert world.record.phase is Phase.PROGRESSING
     world.step(590)
@@ -260,12 +261,12 @@ def test_a_pause_starts_no_wave_and_does_not_count_against_the_timeout() -> None
 
 def test_a_paused_rollout_does_not_start() -> None:
     world = Simulation()
-    world.control = Control(is_paused=True)
+    world.wishes = Wishes(is_paused=True)
     world.change("v2")
     world.step(100)
     assert world.live == dict.fromkeys("abc", "v1")
     assert world.plan.waits == "paused by a user"
-    world.control = Control()
+    world.wishes = Wishes()
     assert world.step().approved == {"a": "v2"}
 
 
@@ -438,7 +439,7 @@ def test_a_wave_without_clusters_holds_the_others_until_it_is_passed_by_an_appro
     assert waiting_wave(status) == "remaining"
     paused = conditions.find(status["conditions"], "Paused") or {}
     assert (paused["status"], paused["reason"]) == ("True", "WaveIsEmpty")
-    world.control = Control(approved_revision=1, approved_wave="remaining")
+    world.wishes = Wishes(approved_revision=1, approved_wave="remaining")
     world.step()
     assert world.live == dict.fromkeys("abc", "v2")
 
@@ -496,7 +497,7 @@ def test_a_cluster_without_an_object_gets_the_template_of_the_last_wave_that_suc
     assert (world.step().restored, world.record.clusters["d"].wave) == (frozenset(), "remaining")
     world.live["e"], world.wanted["e"] = None, "v2"
     world.step(60)
-    world.control = Control(abort=1)  # in the last wave
+    world.wishes = Wishes(abort=1)  # in the last wave
     assert world.step().approved["e"] == "v1"
     world.step()
     assert world.live == dict.fromkeys("abcde", "v1")
@@ -639,6 +640,6 @@ def test_a_pause_after_the_last_wave_holds_the_remaining_clusters() -> None:
     world.change("v2")
     world.step()
     assert world.plan.waits == "wave remaining waits for approval"
-    world.control = Control(approved_revision=1, approved_wave="remaining")
+    world.wishes = Wishes(approved_revision=1, approved_wave="remaining")
     world.step()
     assert world.live == dict.fromkeys("abc", "v2")
