@@ -9,9 +9,11 @@ ClusterResourcesFit, off by default, compares sums instead.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
+from itertools import repeat
 from typing import ClassVar
 
-from federation.scheduling.framework.capacity import capacity_of, could_run, could_run_each
+from federation.scheduling.framework.capacity import capacity_of, capacity_of_each, could_run, could_run_each
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import Cacheable, FilterPlugin
@@ -19,6 +21,7 @@ from federation.scheduling.framework.types import (
     SUCCESS,
     Cluster,
     ClusterChange,
+    PodShape,
     SchedulingMode,
     SchedulingUnit,
     Status,
@@ -47,10 +50,18 @@ class ClusterNodesFit(FilterPlugin, Cacheable):
         return _FULL if is_scarce and not capacity_of(cluster, unit.shape) else SUCCESS
 
     def filter_each(self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: CycleState) -> Sequence[Status]:
-        """Return the results of `filter` for all clusters."""
-        if unit.max_clusters is None and all(could_run_each(ClusterGroup.of(clusters), unit.shape)):
+        """Return the results of `filter` for all clusters; mostly none is rejected."""
+        if unit.mode is not SchedulingMode.DIVIDE:
             return [SUCCESS] * len(clusters)
-        return [self.filter(unit, cluster, state) for cluster in clusters]
+        group, is_limited = ClusterGroup.of(clusters), unit.max_clusters is not None
+        rejections = partial(_rejections, unit.shape, is_limited)
+        found = group.whole.cached((_rejections, unit.shape, is_limited), rejections)
+        rejected = {
+            name: status for name, status in found.items() if name not in unit.current and name not in _openings(unit)
+        }
+        if not rejected:
+            return [SUCCESS] * len(group)
+        return list(map(rejected.get, group.names, repeat(SUCCESS)))
 
     def cache_key(self, unit: SchedulingUnit) -> Hashable:
         """Results depend on the pod shape, on whether clusters are limited, and on openings."""
@@ -61,3 +72,17 @@ class ClusterNodesFit(FilterPlugin, Cacheable):
 
 def _openings(unit: SchedulingUnit) -> Mapping[str, int]:
     return {} if unit.auto_migration is None else unit.auto_migration.openings
+
+
+def _rejections(pod: PodShape, is_limited: bool, clusters: ClusterGroup) -> dict[str, Status]:
+    """Return the clusters that are rejected unless the unit runs there."""
+    could_run, rooms = could_run_each(clusters, pod), capacity_of_each(clusters, pod) if is_limited else ()
+    if all(could_run) and all(rooms):
+        return {}
+    never = {name: _NEVER_FITS for name, could in zip(clusters.names, could_run, strict=True) if not could}
+    full = {
+        cluster.name: _FULL
+        for cluster, room in zip(clusters, rooms, strict=False)
+        if not room and cluster.node_classes is not None
+    }
+    return {**full, **never}

@@ -50,6 +50,11 @@ def could_run_each(clusters: ClusterGroup, pod: PodShape) -> tuple[bool, ...]:
     return _columns_of(clusters, pod).could_run
 
 
+def capacity_of_each(clusters: ClusterGroup, pod: PodShape) -> tuple[int, ...]:
+    """Return for each cluster how many further replicas fit into it."""
+    return _columns_of(clusters, pod).rooms
+
+
 def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> FreeCapacity | None:
     """Return the capacity for the unit's replicas, openings included; None when no cluster reports its nodes."""
     group, pod = ClusterGroup.of(clusters), unit.shape

@@ -4,9 +4,12 @@ Filters run plugin by plugin over the clusters that passed so far, so that a rem
 When every filter is local and has a cache key, results are cached per cluster (`resultcache.py`), separately for
 clusters that already run the unit where a filter depends on that (`DEPENDS_ON_CURRENT`). The tuple of feasible clusters
 is cached as well, because building it is the largest cost of a cycle with hundreds of clusters.
+
+Filters that depend on resources, and judge all clusters at once (`filter_each`), are not cached: they read columns, and
+run in each cycle after the others, whose results no report changes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -41,6 +44,10 @@ class _FeasibleClusters(NamedTuple):
     """Whether the unit's current clusters made no difference, so that most units of the key share this result."""
 
 
+_Rejected = list[tuple[int, int, Status]]
+"""Indexes of filters, the positions of the clusters that they reject, and statuses as the filters return them."""
+
+
 class _Rejections:
     """Rejections by position, and those of the leading filters alone, which a report of resources cannot change."""
 
@@ -65,6 +72,8 @@ class _FilterResults(CachedResult):
         self.differing: set[int] = set()
         self.feasible: dict[frozenset[int], _FeasibleClusters] = {}
         """By the differing positions that are current clusters of the unit."""
+        self.narrowed: dict[Hashable, tuple[_FeasibleClusters, _Rejected, _FeasibleClusters]] = {}
+        """By the keys of filters that are not cached: what they rejected last of which clusters, and the rest."""
 
 
 class FilterRunner:
@@ -77,6 +86,9 @@ class FilterRunner:
         self._depends_on_current = any(enabled.depends_on_current for enabled in filters)
         self._leading = next((at for at, enabled in enumerate(filters) if enabled.depends_on_resources), len(filters))
         """The number of filters before the first one that depends on resources: these are not run after a report."""
+        judge_all = all(enabled.each is not None for enabled in filters[self._leading :])
+        self._cached = self._leading if judge_all else len(filters)
+        """The number of filters whose results are cached; those after them judge all clusters at once."""
 
     def run(self, cycle: SchedulingCycle) -> Exchange[FilterResult]:
         """Return the feasible clusters; PluginFailed when a filter failed that must not be ignored."""
@@ -84,7 +96,7 @@ class FilterRunner:
         keys = cache_keys(self.filters, cycle.unit)
         if keys is not None:
             try:
-                feasible = self._look_up(cycle, keys)
+                feasible: _FeasibleClusters | None = self._look_up(cycle, keys)
             except PluginFailed:
                 feasible = None
             # Lenient and ignorable filters need the statuses of all clusters together, which the cache does not have.
@@ -136,7 +148,10 @@ class FilterRunner:
     def _look_up(self, cycle: SchedulingCycle, keys: tuple[Any, ...]) -> _FeasibleClusters:
         """Return the feasible clusters; run the filters only for clusters without a cached result."""
         unit, clusters = cycle.unit, cycle.clusters
-        known, stale = self._cache.find(keys, clusters)
+        if self._cached < len(self.filters):
+            known, stale = self._cache.find_lasting(keys[: self._cached], clusters)
+        else:
+            known, stale = self._cache.find(keys, clusters)
         if stale:
             elsewhere = replace(unit, current={}) if unit.current and self._depends_on_current else unit
             self._update(cycle, unit, elsewhere, known, stale)
@@ -156,7 +171,59 @@ class FilterRunner:
             if len(known.feasible) >= _VARIANTS_MAX:
                 known.feasible.clear()
             feasible = known.feasible[current] = _to_feasible(clusters, known, current)
-        return feasible
+        if self._cached == len(self.filters) or not feasible.positions:
+            return feasible
+        return self._narrow(cycle, known, feasible, keys[self._cached :])
+
+    def _narrow(
+        self, cycle: SchedulingCycle, known: _FilterResults, feasible: _FeasibleClusters, keys: tuple[Hashable, ...]
+    ) -> _FeasibleClusters:
+        """Return the clusters that also pass the filters which are not cached."""
+        unit = cycle.unit
+        rejected = self._reject(cycle, unit, feasible)
+        if not rejected and (not unit.current or not self._depends_on_current):
+            return feasible
+        earlier = known.narrowed.get(keys)
+        if earlier is None or earlier[0] is not feasible or earlier[1] != rejected:
+            # Without its current clusters the result is that of most units with these keys.
+            most = self._reject(cycle, replace(unit, current={}), feasible) if unit.current else rejected
+            earlier = feasible, most, self._without(cycle.clusters, feasible, most)
+            if len(known.narrowed) >= _VARIANTS_MAX:
+                known.narrowed.clear()
+            known.narrowed[keys] = earlier
+        if earlier[1] == rejected:
+            return earlier[2]
+        return self._without(cycle.clusters, feasible, rejected)._replace(ignores_current=False)
+
+    def _reject(self, cycle: SchedulingCycle, unit: SchedulingUnit, feasible: _FeasibleClusters) -> _Rejected:
+        """Return what the filters which are not cached reject of feasible clusters."""
+        is_all = len(feasible.positions) == len(cycle.clusters)
+        positions: Sequence[int] = feasible.positions
+        found: _Rejected = []
+        for index, enabled in enumerate(self.filters[self._cached :], self._cached):
+            clusters = cycle.clusters if is_all else cycle.clusters.subset(positions)
+            assert enabled.each is not None
+            cycle.plugin, started = enabled.name, self._metrics.now()
+            statuses = enabled.each(unit, clusters, cycle.state)
+            check_count(enabled, statuses, clusters)
+            check_no_error(enabled, statuses)
+            if statuses.count(SUCCESS) < len(statuses):
+                judged = list(zip(positions, statuses, strict=True))
+                found += [(index, at, status) for at, status in judged if status.code is not Code.SUCCESS]
+                positions, is_all = [at for at, status in judged if status.code is Code.SUCCESS], False
+            self._metrics.plugin(cycle.point, enabled.name, started)
+        return found
+
+    def _without(self, clusters: ClusterGroup, feasible: _FeasibleClusters, rejected: _Rejected) -> _FeasibleClusters:
+        """Return the feasible clusters without the rejected ones."""
+        if not rejected:
+            return feasible
+        gone = {at for _, at, _ in rejected}
+        positions = tuple([at for at in feasible.positions if at not in gone])
+        statuses = dict(feasible.rejected)
+        for index, at, status in rejected:
+            statuses[clusters[at].name] = Status(status.code, status.reasons, self.filters[index].name)
+        return _FeasibleClusters(positions, picker(positions), statuses, feasible.ignores_current)
 
     def _update(
         self,
@@ -198,7 +265,7 @@ class FilterRunner:
             for at, rejection in zip(changed, rejections, strict=True):
                 leading[at] = rejection
         passed = [at for at in positions if leading[at] is None]
-        rejections = self._run_local_filters(cycle, unit, current, passed, range(self._leading, len(self.filters)))
+        rejections = self._run_local_filters(cycle, unit, current, passed, range(self._leading, self._cached))
         known.leading = leading
         if len(passed) < len(positions):
             for at in positions:

@@ -85,6 +85,19 @@ class ResultCache(Generic[R]):
 
         The caller updates it and calls `mark_valid`. A new result is out of date at every position.
         """
+        result = self._get(key)
+        if result.versions is clusters.versions:
+            return result, ()
+        if not result.versions:
+            return result, tuple(range(len(clusters)))
+        return result, self._cluster_list.changed_positions(clusters, result.versions)
+
+    def find_lasting(self, key: Hashable, clusters: ClusterGroup) -> tuple[R, Sequence[int]]:
+        """Return the same for a result that does not depend on resources: changes of these leave it valid."""
+        result = self._get(key)
+        return result, result.more_than_resources(clusters, range(len(clusters)))
+
+    def _get(self, key: Hashable) -> R:
         current = self._cluster_list
         if current.membership_generation != self._membership_generation:
             self._results.clear()
@@ -94,8 +107,4 @@ class ResultCache(Generic[R]):
             if len(self._results) >= _KEYS_MAX:
                 del self._results[next(iter(self._results))]
             result = self._results[key] = self._make()
-        if result.versions is clusters.versions:
-            return result, ()
-        if not result.versions:
-            return result, tuple(range(len(clusters)))
-        return result, current.changed_positions(clusters, result.versions)
+        return result

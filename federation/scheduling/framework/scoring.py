@@ -1,14 +1,15 @@
 """The Score extension point of one profile, with scores reused between scheduling cycles.
 
-When every score plugin is local and has a cache key, raw scores are cached per cluster (`resultcache.py`), and total
-scores per cache key and set of feasible clusters: after a member's report only its score is computed and moved within
-the order (`Totals`). Without that, a decision about 500 clusters takes nearly twice as long. A failing plugin is
-handled on the uncached path, where all clusters are scored together.
+When every score plugin is local and has a cache key, raw scores are cached per plugin, its key and cluster
+(`resultcache.py`): after a member's report only its score is computed, once for all units with this key. Total scores
+are cached per set of feasible clusters and keys of all plugins, and their order is updated (`Ranking`). Without that, a
+decision about 500 clusters takes nearly twice as long. A failing plugin is handled on the uncached path, where all
+clusters are scored together.
 """
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Sequence
-from operator import add
+from operator import add, is_not
 from typing import Any
 
 from federation.scheduling.framework.clustergroup import ClusterGroup
@@ -28,23 +29,19 @@ from federation.scheduling.framework.enabledplugin import (
     check_status,
     ignore_or_raise,
 )
-from federation.scheduling.framework.normalization import FEW, Ranking, Totals
+from federation.scheduling.framework.normalization import Ranking, Totals
 from federation.scheduling.framework.resultcache import CachedResult, ClusterList, ResultCache
 from federation.scheduling.framework.schedulermetrics import SchedulerMetrics
 from federation.scheduling.framework.types import Cluster, Exchange
 
 
 class _RawScores(CachedResult):
-    """Every plugin's raw score by position; those at `unknown` have not been computed.
-
-    At `unknown_lasting` the scores that do not depend on resources have not been computed either.
-    """
+    """One plugin's raw scores by position; those at `unknown` have not been computed."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.by_plugin: list[list[Any]] = []
+        self.each: list[Any] = []
         self.unknown: set[int] = set()
-        self.unknown_lasting: set[int] = set()
 
 
 class _CachedTotals(CachedResult):
@@ -62,7 +59,7 @@ class ScoreRunner:
     def __init__(self, plugins: Sequence[EnabledPlugin], cluster_list: ClusterList, metrics: SchedulerMetrics) -> None:
         self._plugins = plugins
         self._metrics = metrics
-        self._raw_scores = ResultCache(cluster_list, _RawScores)
+        self._raw_scores = [ResultCache(cluster_list, _RawScores) for _ in plugins]
         self._totals = ResultCache(cluster_list, _CachedTotals)
 
     def run(self, cycle: SchedulingCycle, filtered: FilterResult) -> Exchange[ScoreResult]:
@@ -111,97 +108,65 @@ class ScoreRunner:
 
     def _look_up(self, cycle: SchedulingCycle, filtered: FilterResult, keys: tuple[Hashable, ...]) -> ScoreResult:
         """Return the scores; run the plugins only for clusters without cached scores."""
-        raw_scores = self._raw_scores_of(cycle, filtered, keys)
         if not filtered.ignores_current:
             # Hardly two units have the same current clusters: caching their totals would displace the shared ones.
-            parts = self._normalize_all(cycle, filtered, raw_scores)
+            parts = self._parts(cycle, filtered, keys)
             return ScoreResult(Totals(filtered.feasible, _rank(parts, len(filtered.feasible))), parts)
         known, stale = self._totals.find((filtered.positions, keys), cycle.clusters)
         scored: ScoreResult | None = cycle.clusters.memo.get(known)
         if scored is None:
-            if not known.versions or len(stale) * FEW > len(cycle.clusters):
-                known.parts = self._normalize_all(cycle, filtered, raw_scores, known.parts)
-                known.ranking = _rank(known.parts, len(filtered.feasible))
-            elif stale:
-                self._replace(cycle, filtered, raw_scores, known, stale)
+            if stale:
+                parts = self._parts(cycle, filtered, keys, known.parts)
+                if not known.parts:
+                    known.ranking = _rank(parts, len(filtered.feasible))
+                elif any(map(is_not, parts, known.parts)):
+                    known.ranking = known.ranking.with_scores(_sums(parts, len(filtered.feasible)))
+                known.parts = parts
             known.mark_valid(cycle.clusters)
             scored = ScoreResult(Totals(filtered.feasible, known.ranking), known.parts)
             cycle.clusters.memo[known] = scored
         return scored
 
-    def _raw_scores_of(self, cycle: SchedulingCycle, filtered: FilterResult, keys: tuple[Hashable, ...]) -> _RawScores:
-        """Return the raw scores, complete for the feasible clusters."""
-        known, stale = self._raw_scores.find(keys, cycle.clusters)
-        if not known.versions:
-            known.by_plugin = [[None] * len(cycle.clusters) for _ in self._plugins]
-        known.unknown_lasting.update(known.more_than_resources(cycle.clusters, stale))
-        known.unknown.update(stale)
-        known.mark_valid(cycle.clusters)
-        unknown = [at for _, at in _feasible_among(filtered, sorted(known.unknown), cycle)]
-        if unknown:
-            lasting = [at for at in unknown if at in known.unknown_lasting] if known.unknown_lasting else []
-            places = [unknown if enabled.depends_on_resources else lasting for enabled in self._plugins]
-            found = [
-                self._run_local(cycle, enabled, _clusters_at(cycle, filtered, positions)) if positions else ()
-                for enabled, positions in zip(self._plugins, places, strict=True)
-            ]
-            for kept, positions, scores in zip(known.by_plugin, places, found, strict=True):
-                if len(positions) == len(kept):
-                    kept[:] = scores
-                else:
-                    for at, score in zip(positions, scores, strict=True):
-                        kept[at] = score
-            known.unknown.difference_update(unknown)
-            known.unknown_lasting.difference_update(unknown)
-        return known
-
-    def _normalize_all(
+    def _parts(
         self,
         cycle: SchedulingCycle,
         filtered: FilterResult,
-        raw_scores: _RawScores,
+        keys: tuple[Hashable, ...],
         earlier: Sequence[PluginScores] = (),
     ) -> tuple[PluginScores, ...]:
-        """Return the parts; `earlier` ones whose raw scores are the same need no normalization."""
+        """Return each plugin's scores; `earlier` ones whose raw scores are the same need no normalization."""
         is_all = len(filtered.positions) == len(cycle.clusters)
         pick = tuple if is_all else filtered.feasible.pick
         parts: list[PluginScores] = []
-        for index, (enabled, scores) in enumerate(zip(self._plugins, raw_scores.by_plugin, strict=True)):
-            raw = pick(scores)
+        for index, enabled in enumerate(self._plugins):
+            raw = pick(self._raw_scores_of(cycle, filtered, index, keys[index]))
             if earlier and earlier[index].raw == raw:
                 parts.append(earlier[index])
             else:
                 parts.append(_normalize(cycle, enabled, raw))
         return tuple(parts)
 
-    def _replace(
-        self,
-        cycle: SchedulingCycle,
-        filtered: FilterResult,
-        raw_scores: _RawScores,
-        known: _CachedTotals,
-        stale: Sequence[int],
-    ) -> None:
-        """Replace the scores of the stale clusters."""
-        places = _feasible_among(filtered, stale, cycle)
-        is_rest_unchanged = True
-        parts: list[PluginScores] = []
-        for enabled, part, scores in zip(self._plugins, known.parts, raw_scores.by_plugin, strict=True):
-            raw = list(part.raw)
-            for index, at in places:
-                raw[index] = scores[at]
-            if (new := tuple(raw)) == part.raw:
-                parts.append(part)
+    def _raw_scores_of(
+        self, cycle: SchedulingCycle, filtered: FilterResult, index: int, key: Hashable
+    ) -> Sequence[Any]:
+        """Return a plugin's raw scores, complete for the feasible clusters."""
+        enabled, cache = self._plugins[index], self._raw_scores[index]
+        find = cache.find if enabled.depends_on_resources else cache.find_lasting
+        known, stale = find(key, cycle.clusters)
+        if stale:
+            known.each = known.each or [None] * len(cycle.clusters)
+            known.unknown.update(stale)
+            known.mark_valid(cycle.clusters)
+        unknown = [at for _, at in _feasible_among(filtered, sorted(known.unknown), cycle)] if known.unknown else []
+        if unknown:
+            scores = self._run_local(cycle, enabled, _clusters_at(cycle, filtered, unknown))
+            if len(unknown) == len(known.each):
+                known.each[:] = scores
             else:
-                parts.append(_normalize(cycle, enabled, new))
-                # Normalization is relative to the best cluster: it can change the scores of all others.
-                is_rest_unchanged = is_rest_unchanged and enabled.normalise is None
-        known.parts = tuple(parts)
-        if is_rest_unchanged:
-            changes = {index: sum([part.normalised[index] * part.weight for part in parts]) for index, _ in places}
-            known.ranking = known.ranking.updated(changes)
-        else:
-            known.ranking = _rank(parts, len(filtered.feasible))
+                for at, score in zip(unknown, scores, strict=True):
+                    known.each[at] = score
+            known.unknown.difference_update(unknown)
+        return known.each
 
 
 def _clusters_at(cycle: SchedulingCycle, filtered: FilterResult, positions: Sequence[int]) -> ClusterGroup:
@@ -221,11 +186,16 @@ def _feasible_among(filtered: FilterResult, positions: Sequence[int], cycle: Sch
 
 
 def _rank(parts: Iterable[PluginScores], count: int) -> Ranking:
+    return Ranking(_sums(parts, count))
+
+
+def _sums(parts: Iterable[PluginScores], count: int) -> Sequence[int]:
+    """Return the weighted sum of the parts for each of `count` clusters."""
     sums: Iterable[int] = [0] * count
     for part in parts:
         weighted = part.normalised if part.weight == 1 else [score * part.weight for score in part.normalised]
         sums = map(add, sums, weighted)
-    return Ranking(tuple(sums))
+    return tuple(sums)
 
 
 def _normalize(cycle: SchedulingCycle, enabled: EnabledPlugin, raw: tuple[Any, ...]) -> PluginScores:
