@@ -113,7 +113,7 @@ def _plan(demand: Demand) -> Plan:
     return Plan(_approach(demand, desired.replicas, current), overflow)
 
 
-def _approach(demand: Demand, desired: dict[str, int], current: dict[str, int]) -> dict[str, int]:
+def _approach(demand: Demand, desired: Mapping[str, int], current: dict[str, int]) -> dict[str, int]:
     """Move from the current to the desired division; both amounts use `total`, not the desired sum (kept oddity)."""
     have, want = sum(current.values()), sum(desired.values())
     if have == want:

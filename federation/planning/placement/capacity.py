@@ -14,7 +14,7 @@ from operator import add, sub, truediv
 from typing import Any
 
 from federation.apimachinery.hashing import fnv1_32_each
-from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
+from federation.planning.placement.replicas import Column, Demand, Plan, Preference, Steps, to_dict
 
 _NEVER = float("-inf")
 """The level of a cluster that has no replicas left to remove."""
@@ -36,8 +36,6 @@ class FreeCapacity:
     unreserved: Counts
     sizes: Counts
     waiting: Counts = field(default_factory=dict)
-    names: tuple[str, ...] = ()
-    """The clusters, if `free`, `unreserved` and `sizes` have them in this order."""
     tiers: tuple[Counts, ...] = field(init=False, repr=False, compare=False)
     """`unreserved`, then `free`; one when they are equal. Computed once, as every domain of a topology needs it."""
 
@@ -62,15 +60,11 @@ class FreeCapacity:
     def explain(self) -> dict[str, Any]:
         """Return the explanation of a division."""
         reserved: dict[str, int] = {}
-        if self.unreserved is not self.free:
-            unreserved = (
-                self.unreserved
-                if self.names or list(self.unreserved) == list(self.free)
-                else {name: self.unreserved[name] for name in self.free}
-            )
-            missing = list(map(sub, self.free.values(), unreserved.values()))
+        if len(self.tiers) > 1:
+            unreserved = to_dict(self.unreserved)
+            missing = list(map(sub, self.free.values(), map(unreserved.__getitem__, self.free)))
             reserved = dict(zip(compress(self.free, missing), filter(None, missing), strict=True))
-        parts = {"replicas": self.free, "promised": reserved, "waiting": self.waiting}
+        parts = {"replicas": to_dict(self.free), "promised": reserved, "waiting": self.waiting}
         return {name: part for name, part in parts.items() if part}
 
 
@@ -121,8 +115,9 @@ class _Table:
 
     def column(self, counts: Counts) -> list[int]:
         """Return the counts as a column."""
-        known = self.capacity.names
-        if (known and known is self.names) or (len(counts) == len(self.names) and tuple(counts) == self.names):
+        if isinstance(counts, Column) and counts.names is self.names:
+            return list(counts.numbers)
+        if len(counts) == len(self.names) and tuple(counts) == self.names:
             return list(counts.values())
         return [counts[name] for name in self.names]  # the clusters are those of one domain
 
@@ -133,12 +128,12 @@ class _Table:
     def trace(self, name: str, plan: Sequence[int], difference: int) -> None:
         """Append a step to the trace."""
         if self.steps is not None:
-            placed = dict(zip(compress(self.names, plan), filter(None, plan), strict=True))
+            placed = Column(self.names, plan).placed()
             self.steps.append({"step": name, "difference": difference, "replicas": placed})
 
     def to_plan(self, demand: Demand, plan: Sequence[int]) -> Plan:
         """Return the plan of a column."""
-        replicas = dict(zip(self.names, plan, strict=True))
+        replicas = Column(self.names, plan)
         return Plan(
             replicas,
             kept_unschedulable(demand, countable_replicas(demand), replicas) if demand.keep_unschedulable else {},
@@ -183,7 +178,7 @@ def plan_within_capacity(capacity: FreeCapacity, plan: Planner, demand: Demand, 
 
 
 def _bounded(demand: Demand, asked: Demand, room: Counts) -> Demand:
-    held, preferences = countable_replicas(demand), {}
+    held, room, preferences = countable_replicas(demand), to_dict(room), {}
     for cluster in demand.clusters:
         own = demand.preferences.get(cluster, _NO_PREFERENCE)
         top = max(demand.current.get(cluster, 0), held[cluster] + room[cluster])
@@ -194,8 +189,13 @@ def _bounded(demand: Demand, asked: Demand, room: Counts) -> Demand:
 
 def countable_replicas(demand: Demand) -> dict[str, int]:
     """Return the current replicas of every cluster, at most its cap and its capacity estimate."""
-    held = dict.fromkeys(demand.clusters, 0)
-    for cluster, count in demand.current.items():
+    held, current = dict.fromkeys(demand.clusters, 0), demand.current
+    if not (demand.limited or demand.estimated):
+        held.update(
+            current if current.keys() <= held.keys() else {name: current[name] for name in current if name in held}
+        )
+        return held
+    for cluster, count in current.items():
         if cluster in held:
             held[cluster] = min(count, demand.limited.get(cluster, count), demand.estimated.get(cluster, count))
     return held
@@ -280,21 +280,26 @@ def _take(table: _Table, demand: Demand, amount: int, plan: Sequence[int]) -> li
     last.
     """
     result, own = list(plan), demand.preferences
-    waiting = table.capacity.waiting.get
-    half = {at: min(-(-count // 2), waiting(table.names[at], 0)) for at, count in enumerate(plan) if count}
-    least = {at: own[name].minimum for at in half if (name := table.names[at]) in own and own[name].minimum}
+    waits, names = table.capacity.waiting, table.names
+    held = list(compress(range(len(plan)), plan))
+    half = {at: min(-(-plan[at] // 2), waits.get(names[at], 0)) for at in held} if waits else {}
+    least = {at: own[name].minimum for at in held if (name := names[at]) in own and own[name].minimum} if own else {}
     rounds = ((half, least), (None, least), (None, {})) if least else ((half, least), (None, least))
+    every = table.column(table.capacity.free)
     for some, kept in rounds:
-        most = [(at, min(some[at] if some else result[at], result[at] - kept.get(at, 0))) for at in half]
-        most = [(at, count) for at, count in most if count > 0]
-        part = min(amount, sum(count for _, count in most))
+        if some is not None and not any(some.values()):
+            continue
+        most = [(at, result[at] - kept.get(at, 0)) for at in held] if kept else [(at, result[at]) for at in held]
+        most = [(at, count if some is None else min(some[at], count)) for at, count in most if count > 0]
+        most = [(at, count) for at, count in most if count > 0] if some else most
+        part = min(amount, sum([count for _, count in most]))
         if part:
             places, counts = zip(*most, strict=True)
-            names = [table.names[at] for at in places]
-            free = [table.capacity.free[name] + count for name, count in zip(names, counts, strict=True)]
+            tied = [names[at] for at in places]
+            free = [every[at] + count for at, count in most]
             sizes = [table.sizes[at] for at in places]
             for at, share in zip(
-                places, _share_out(names, table.key, part, counts, free, sizes, emptiest=False), strict=True
+                places, _share_out(tied, table.key, part, counts, free, sizes, emptiest=False), strict=True
             ):
                 result[at] -= share
             amount -= part

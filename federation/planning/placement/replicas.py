@@ -14,8 +14,9 @@ workloads put their remainders into different clusters. Health, taints and resou
 Decision: docs/decisions/0023-where-we-decide-otherwise-than-kubeadmiral.md
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any, NamedTuple
 
 from federation.apimachinery.hashing import fnv1_32_each
@@ -62,11 +63,61 @@ class Demand:
     keep_unschedulable: bool = False
 
 
+class Column(Mapping[str, int]):
+    """One number per cluster, in the order of the clusters. The dictionary is made when a number is looked up."""
+
+    __slots__ = ("_by_name", "names", "numbers")
+
+    def __init__(self, names: tuple[str, ...], numbers: Sequence[int]) -> None:
+        self.names = names
+        self.numbers = numbers
+        self._by_name: dict[str, int] | None = None
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the numbers by name, the same dictionary each time."""
+        if self._by_name is None:
+            self._by_name = dict(zip(self.names, self.numbers, strict=True))
+        return self._by_name
+
+    def placed(self) -> dict[str, int]:
+        """Return the numbers that are not 0, by name."""
+        return dict(zip(compress(self.names, self.numbers), filter(None, self.numbers), strict=True))
+
+    def values(self) -> Sequence[int]:  # type: ignore[override]  # without a dictionary
+        """Return the numbers, in the order of the clusters."""
+        return self.numbers
+
+    def items(self) -> ItemsView[str, int]:
+        """Return the names with their numbers."""
+        return self.to_dict().items()
+
+    def __getitem__(self, name: str) -> int:
+        return self.to_dict()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Column) and other.names == self.names:
+            return list(other.numbers) == list(self.numbers)
+        return self.to_dict() == other
+
+    __hash__ = None  # type: ignore[assignment]  # as of dictionaries
+
+
+def to_dict(counts: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the counts as a dictionary, for many that are looked up."""
+    return counts.to_dict() if isinstance(counts, Column) else counts
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A division: replicas that fit, and those beyond the estimated capacity that stay in their cluster."""
 
-    replicas: dict[str, int]
+    replicas: Mapping[str, int]
     overflow: dict[str, int]
     because: str = ""
     """Why the rest is not placed, if known: "maxSkew 1 of topology key zone"."""
@@ -77,7 +128,7 @@ class Plan:
             return dict(self.replicas)
         return {
             cluster: self.replicas.get(cluster, 0) + self.overflow.get(cluster, 0)
-            for cluster in self.replicas | self.overflow
+            for cluster in {**self.replicas, **self.overflow}
         }
 
 
@@ -249,7 +300,9 @@ def _share_out(
     return is_changed, open_shares, remaining
 
 
-def _approach(demand: Demand, desired: dict[str, int], current: dict[str, int], steps: Steps | None) -> dict[str, int]:
+def _approach(
+    demand: Demand, desired: Mapping[str, int], current: dict[str, int], steps: Steps | None
+) -> dict[str, int]:
     """Return the division nearest to `desired` that moves no running replica unnecessarily."""
     have, want = sum(current.values()), sum(desired.values())
     if steps is not None:
@@ -266,7 +319,7 @@ def _approach(demand: Demand, desired: dict[str, int], current: dict[str, int], 
     return result
 
 
-def _scale_down(demand: Demand, desired: dict[str, int], current: dict[str, int], amount: int) -> dict[str, int]:
+def _scale_down(demand: Demand, desired: Mapping[str, int], current: dict[str, int], amount: int) -> dict[str, int]:
     """Remove `amount` from the clusters with too many replicas, in proportion to their surplus."""
     # No cluster loses more than its surplus, because `amount` is at most the sum of all.
     surplus = [
@@ -276,7 +329,7 @@ def _scale_down(demand: Demand, desired: dict[str, int], current: dict[str, int]
     return current | {cluster: current[cluster] - number for cluster, number in taken.items()}
 
 
-def _scale_up(demand: Demand, desired: dict[str, int], current: dict[str, int], amount: int) -> dict[str, int]:
+def _scale_up(demand: Demand, desired: Mapping[str, int], current: dict[str, int], amount: int) -> dict[str, int]:
     """Add `amount` to the clusters with too few replicas, in proportion to what they lack."""
     lacking = []
     for cluster, wanted in desired.items():

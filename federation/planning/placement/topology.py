@@ -66,17 +66,18 @@ def _merge(
     demand: Demand, leaf_plans: Mapping[Domain, _LeafPlan], shares: Shares, reason: str, steps: Steps | None
 ) -> Plan:
     """Return the plans of all leaves as one."""
-    plan = Plan({}, {}, because=reason)
+    replicas: dict[str, int] = {}
+    plan = Plan(replicas, {}, because=reason)
     if steps is not None:
         steps.append({"step": "topology", "domains": {str(leaf): n for leaf, n in shares.items()}})
     for leaf, (part, trace, _) in leaf_plans.items():
-        plan.replicas.update(part.replicas)
+        replicas.update(part.replicas)
         plan.overflow.update(part.overflow)
         if steps is not None and trace:
             domain = str(leaf)
             steps += [{"step": step["step"], "domain": domain, **step} for step in trace]
     if demand.keep_unschedulable:
-        every = dict.fromkeys(demand.clusters, 0) | plan.replicas
+        every = dict.fromkeys(demand.clusters, 0) | replicas
         for cluster, count in kept_unschedulable(demand, countable_replicas(demand), every).items():
             plan.overflow[cluster] = max(count, plan.overflow.get(cluster, 0))
     return plan

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from federation.planning.placement.capacity import Counts, FreeCapacity, countable_replicas, upper_bounds
-from federation.planning.placement.replicas import Demand
+from federation.planning.placement.replicas import Demand, to_dict
 from federation.planning.placement.topologydomains import Domain, Shares
 
 
@@ -61,7 +61,7 @@ def _cluster_limits(
             bounded |= {c: count for c, count in held.items() if count > bounded[c]}
         return _ClusterLimits(bounded=bounded)
 
-    for free in (None,) if capacity is None else capacity.tiers:
+    for free in (None,) if capacity is None else map(to_dict, capacity.tiers):
         if not estimated and not minimums:
             yield _ClusterLimits(free)
         elif free is None:

@@ -7,11 +7,15 @@ changes between two versions, because only a few of hundreds of clusters differ.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import repeat
+from typing import Any, NamedTuple
 
 import orjson
+
+from federation.scheduling.framework.clustergroup import picker
 
 Request = tuple[tuple[str, int], ...]
 """The sorted resource request of one replica."""
@@ -47,14 +51,25 @@ Changes = list[tuple[str, int]]
 """Clusters, and by how much the assumed replicas of one request change there."""
 
 
+class _Logged(NamedTuple):
+    request: Request
+    changes: Changes
+    by_difference: Sequence[tuple[int, Sequence[int]]]
+    """The numbers of the clusters whose replicas change by the same difference."""
+
+
 class DisplacedCounts:
-    """The change log of one `AssumeCache`, and counts by request. A version is the number of changes before it."""
+    """The change log of one `AssumeCache`, and counts by request. A version is the number of changes before it.
+
+    Counts are lists by the number of the cluster, in the order in which clusters were first seen.
+    """
 
     def __init__(self) -> None:
-        self._log: list[tuple[Request, Changes]] = []
+        self._log: list[_Logged] = []
         self._start = 0
         self._size = 0
-        self._counts: dict[Request, tuple[int, defaultdict[str, int]]] = {}
+        self._numbers: dict[str, int] = {}
+        self._counts: dict[Request, tuple[int, list[int]]] = {}
 
     @property
     def version(self) -> int:
@@ -65,7 +80,7 @@ class DisplacedCounts:
         """Return the changes between two versions; None if the log has them no more."""
         if before < self._start:
             return None
-        return self._log[before - self._start : after - self._start]
+        return [(each.request, each.changes) for each in self._log[before - self._start : after - self._start]]
 
     def record(self, request: Request, changes: Changes) -> None:
         """Add changes to the log."""
@@ -75,19 +90,43 @@ class DisplacedCounts:
             self._log.clear()
             self._counts.clear()  # Without the log no earlier counts can be updated.
             self._size = len(changes)
-        self._log.append((request, changes))
+        numbers, found = self._numbers, defaultdict[int, list[int]](list)
+        for cluster, difference in changes:
+            found[difference].append(numbers.setdefault(cluster, len(numbers)))
+        self._log.append(_Logged(request, changes, list(found.items())))
 
-    def counts_for(self, request: Request, assumed: AssumedReplicas) -> Mapping[str, int]:
-        """Return displaced replicas by cluster; zero, or no entry, where nothing is displaced."""
+    def counts_for(self, request: Request, assumed: AssumedReplicas) -> dict[str, int]:
+        """Return displaced replicas by cluster, without clusters in which none is."""
+        counts = self._update(request, assumed)
+        return {name: count for name, count in zip(self._numbers, counts, strict=False) if count}
+
+    def each(
+        self, request: Request, assumed: AssumedReplicas, clusters: tuple[str, ...], lasting: dict[Any, Any]
+    ) -> tuple[int, ...]:
+        """Return displaced replicas for each cluster; `lasting` caches what depends on the clusters only."""
+        pick = lasting.get(self)
+        if pick is None:
+            numbers = [self._numbers.setdefault(name, len(self._numbers)) for name in clusters]
+            pick = lasting[self] = picker(numbers)
+        column: tuple[int, ...] = pick(self._update(request, assumed))
+        return column
+
+    def _update(self, request: Request, assumed: AssumedReplicas) -> list[int]:
         version, counts = self._counts.get(request, (self.version, None))
         if counts is None or not 0 <= assumed.version - version <= _REPLAYED_MAX * len(assumed):
-            counts = defaultdict(int, _count_displaced(assumed, request))
-        elif version < assumed.version:
-            counts = counts.copy()
-            for other, changes in self._log[version - self._start : assumed.version - self._start]:
-                each = replicas_displaced_by(other, request)
-                for cluster, difference in changes:
-                    counts[cluster] += difference * each
+            found = _count_displaced(assumed, request)
+            for name in found:
+                self._numbers.setdefault(name, len(self._numbers))
+            counts = list(map(found.get, self._numbers, repeat(0)))
+        else:
+            counts = counts.copy() if version < assumed.version else counts
+            counts += repeat(0, len(self._numbers) - len(counts))
+            for logged in self._log[version - self._start : assumed.version - self._start]:
+                each = replicas_displaced_by(logged.request, request)
+                for difference, numbers in logged.by_difference:
+                    more = difference * each
+                    for number in numbers:
+                        counts[number] += more
         if version <= assumed.version:
             if len(self._counts) >= _REQUESTS_MAX:
                 self._counts.clear()

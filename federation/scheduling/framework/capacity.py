@@ -8,26 +8,19 @@ Decision: docs/decisions/0164-what-is-divided-keeps-its-groups.md
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
-from itertools import compress, repeat
-from typing import NamedTuple
+from itertools import repeat
+from typing import Any
 
 from federation.planning.placement.capacity import FreeCapacity
-from federation.scheduling.framework.assumed import displaced_replicas
+from federation.planning.placement.replicas import Column
+from federation.scheduling.framework.assumed import AssumedReplicas, displaced_replicas
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.gangfit import count_groups
 from federation.scheduling.framework.nodecapacity import Capacity, fit_into, pod_capacity, waiting_for
 from federation.scheduling.framework.types import Cluster, PodShape, SchedulingUnit
 
-
-class _Columns(NamedTuple):
-    """Capacities of clusters, for one pod shape."""
-
-    rooms: tuple[int, ...]
-    sizes: tuple[int, ...]
-    could_run: tuple[bool, ...]
-    waiting: tuple[int, ...]
+_ROOMS, _SIZES, _COULD_RUN, _WAITING = map(Capacity._fields.index, ("room", "size", "could_run", "waiting"))
 
 
 def capacity_of(cluster: Cluster, pod: PodShape) -> int:
@@ -47,12 +40,12 @@ def could_run(cluster: Cluster, pod: PodShape) -> bool:
 
 def could_run_each(clusters: ClusterGroup, pod: PodShape) -> tuple[bool, ...]:
     """Return for each cluster whether a replica would fit on an empty node of it."""
-    return _columns_of(clusters, pod).could_run
+    return _column_of(clusters, pod, _COULD_RUN)
 
 
 def capacity_of_each(clusters: ClusterGroup, pod: PodShape) -> tuple[int, ...]:
     """Return for each cluster how many further replicas fit into it."""
-    return _columns_of(clusters, pod).rooms
+    return _column_of(clusters, pod, _ROOMS)
 
 
 def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> FreeCapacity | None:
@@ -65,9 +58,18 @@ def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> FreeCapacity 
         known = known.with_openings(unit.auto_migration.openings)
     if not unit.assumed:
         return known
-    lost = map(displaced_replicas(unit.assumed, pod.request).get, known.names, repeat(0))
-    sure = [room - taken if taken < room else 0 for room, taken in zip(known.free.values(), lost, strict=True)]
-    return replace(known, unreserved=dict(zip(known.names, sure, strict=True)))
+    lost = _displaced_each(unit, group)
+    free = known.free.values()
+    sure = [room - taken if taken < room else 0 for room, taken in zip(free, lost, strict=True)] if any(lost) else free
+    return FreeCapacity(known.free, Column(group.names, tuple(sure)), known.sizes, known.waiting)
+
+
+def _displaced_each(unit: SchedulingUnit, group: ClusterGroup) -> Sequence[int]:
+    """Return for each cluster how many replicas have no capacity left because of assumed ones."""
+    assumed, request, whole = unit.assumed, unit.shape.request, group.whole
+    if not isinstance(assumed, AssumedReplicas) or group.is_small:
+        return list(map(displaced_replicas(assumed, request).get, group.names, repeat(0)))
+    return group.pick(assumed.displaced.each(request, assumed, whole.names, whole.lasting))
 
 
 def _reports_nodes(group: ClusterGroup) -> bool:
@@ -76,20 +78,20 @@ def _reports_nodes(group: ClusterGroup) -> bool:
 
 def _rooms(pod: PodShape, group: ClusterGroup) -> FreeCapacity:
     """Return the capacity without assumed replicas; cached, because many units have the same shape."""
-    columns, names = _columns_of(group, pod), group.names
-    free = dict(zip(names, columns.rooms, strict=True))
-    waiting = columns.waiting
-    return FreeCapacity(
-        free,
-        free,
-        dict(zip(names, columns.sizes, strict=True)),
-        dict(zip(compress(names, waiting), filter(None, waiting), strict=True)) if any(waiting) else {},
-        names,
-    )
+    rooms, sizes, waiting = (_column_of(group, pod, number) for number in (_ROOMS, _SIZES, _WAITING))
+    free = Column(group.names, rooms)
+    return FreeCapacity(free, free, Column(group.names, sizes), Column(group.names, waiting).placed())
 
 
-def _columns_of(clusters: ClusterGroup, pod: PodShape) -> _Columns:
-    return _Columns(*clusters.columns((_capacity_for, pod), partial(_capacity_for, pod=pod), len(_Columns._fields)))
+def _column_of(clusters: ClusterGroup, pod: PodShape, number: int) -> tuple[Any, ...]:
+    """Return one of the columns."""
+    if clusters.is_small:
+        return _columns_of(clusters, pod)[number]
+    return clusters.pick(_columns_of(clusters.whole, pod)[number])
+
+
+def _columns_of(clusters: ClusterGroup, pod: PodShape) -> tuple[tuple[Any, ...], ...]:
+    return clusters.columns((_capacity_for, pod), partial(_capacity_for, pod=pod), len(Capacity._fields))
 
 
 def _capacity_for(cluster: Cluster, pod: PodShape) -> Capacity:

@@ -69,6 +69,11 @@ class ClusterGroup(tuple[Cluster, ...]):  # noqa: SLOT001 - a tuple with attribu
         """All clusters of the snapshot."""
         return self if self._whole is None else self._whole
 
+    @property
+    def is_small(self) -> bool:
+        """Whether it is such a small part of its whole that reading its clusters is cheaper than columns of all."""
+        return self._whole is not None and len(self) * _FEW <= len(self._whole)
+
     def release(self) -> None:
         """Forget what was computed, because newer clusters take its place; it is computed again if it is read."""
         self.memo.clear()
@@ -123,7 +128,7 @@ class ClusterGroup(tuple[Cluster, ...]):  # noqa: SLOT001 - a tuple with attribu
         """Return a column for each of the `width` values that `value_of` returns for a cluster; without, of its one."""
         known: tuple[tuple[Any, ...], ...] | None = self.memo.get(key)
         if known is None:
-            if self._whole is not None and (len(self) * _FEW > len(self._whole) or key in self._whole.memo):
+            if self._whole is not None and (not self.is_small or key in self._whole.memo):
                 known = tuple(map(self.pick, self._whole.columns(key, value_of, width)))
             elif (newest := self.newest_columns) is not None:
                 known = newest.read_each(key, value_of, width)

@@ -6,13 +6,13 @@ Part of the public plugin API: all Replicas plugins use the same bounds, capacit
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import compress
+from itertools import repeat
 from operator import attrgetter
 from typing import Any
 
 from federation.planning.placement.capacity import Planner, countable_replicas, upper_bounds
 from federation.planning.placement.failback import Offers, plan_with_trials
-from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
+from federation.planning.placement.replicas import Column, Demand, Plan, Preference, Steps, to_dict
 from federation.planning.placement.subsetquotas import attribute_replicas, plan_quotas, planned_quotas
 from federation.planning.placement.topology import Topology, plan_topology_spread
 from federation.scheduling.framework.capacity import rooms_of
@@ -116,8 +116,7 @@ def divide_with(
         explanation["estimated"] = dict(demand.estimated)
     if plan.overflow:
         explanation["overflow"] = plan.overflow
-    counts = list(map((plan.totals() if plan.overflow else plan.replicas).get, demand.clusters))
-    replicas = dict(zip(compress(demand.clusters, counts), filter(None, counts), strict=True))
+    replicas = _placed(plan, demand.clusters)
     if unit.workload_spread is not None:
         quotas = attribute_replicas(unit.workload_spread.subsets, replicas, planned_quotas(steps))
         explanation["subsets"] = {
@@ -138,6 +137,14 @@ _OVER_CAPACITY_STEPS = frozenset(("beyondRoom", "stays"))
 """Planner steps that place replicas beyond capacity."""
 
 
+def _placed(plan: Plan, clusters: tuple[str, ...]) -> dict[str, int]:
+    """Return the clusters that get replicas, in their order."""
+    totals = plan.totals() if plan.overflow else plan.replicas
+    if not isinstance(totals, Column) or totals.names is not clusters:
+        totals = Column(clusters, list(map(to_dict(totals).get, clusters, repeat(0))))
+    return totals.placed()
+
+
 def _waiting(demand: Demand, replicas: Mapping[str, int], explanation: Mapping[str, Any]) -> dict[str, int]:
     """Return per cluster how many replicas are placed beyond its running ones and its capacity."""
     room, held = (explanation.get("room") or {}).get("replicas") or {}, countable_replicas(demand)
@@ -151,21 +158,24 @@ def _plan_within_bounds(planner: Planner, demand: Demand, steps: Steps | None = 
     KubeAdmiral's arithmetic can exceed a bound where more replicas run than it allows, and with overflow.
     """
     plan = planner(demand, steps)
+    less: dict[str, int] = {}
     for cluster, bound in upper_bounds(replace(demand, estimated={}) if demand.estimated else demand).items():
         count, waiting = plan.replicas.get(cluster, 0), plan.overflow.get(cluster, 0)
         if count + waiting > bound:
             running = demand.current.get(cluster, 0)
             most = max(bound, min(running, demand.limited.get(cluster, running)))
-            plan.replicas[cluster] = min(count, most)
+            less[cluster] = min(count, most)
             if waiting:
-                plan.overflow[cluster] = min(waiting, most - plan.replicas[cluster])
-    return plan
+                plan.overflow[cluster] = min(waiting, most - less[cluster])
+    return replace(plan, replicas={**plan.replicas, **less}) if less else plan
 
 
-def current_replicas(unit: SchedulingUnit) -> dict[str, int]:
+def current_replicas(unit: SchedulingUnit) -> Mapping[str, int]:
     """Return the replicas per current cluster; one without its own number has all of them."""
-    total = unit.desired_replicas or 0
-    return {name: total if replicas is None else replicas for name, replicas in unit.current.items()}
+    total, current = unit.desired_replicas or 0, unit.current
+    if None not in current.values():
+        return current  # type: ignore[return-value]  # all have a number
+    return {name: total if replicas is None else replicas for name, replicas in current.items()}
 
 
 def maximums(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, int]:
@@ -175,7 +185,7 @@ def maximums(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, int
     gets no more. Replicas of several pods wait outside of members, so each cluster gets those for which it has room.
     """
     bounds = dict(unit.max_replicas)
-    held: dict[str, int] | None = None
+    held: Mapping[str, int] | None = None
     group = ClusterGroup.of(clusters)
     for cluster in group.cached(_closing, _closing):
         if cluster.is_silent or _is_kept_out(unit, cluster):

@@ -11,7 +11,7 @@ replicas exceed the total and the running replicas.
 Decision: docs/decisions/0021-answers-are-held-to-the-policy.md
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -71,7 +71,7 @@ def limits_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> Limits:
     total = unit.desired_replicas or 0
     wanted = _wanted(unit, ceilings, running)
     if sum(running.values()) <= total:
-        return Limits({name: count for name, count in wanted.items() if count}, most)
+        return Limits(wanted if all(wanted.values()) else {n: count for n, count in wanted.items() if count}, most)
     if wanted == running:
         for cluster in clusters:
             name, count = cluster.name, running.get(cluster.name, 0)
@@ -87,13 +87,14 @@ def find_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: 
     A division without any replicas violates none: it is no placement.
     """
     # Other clusters neither have nor get replicas. With hundreds of clusters it pays to leave them out.
-    names = dict.fromkeys((*replicas, *unit.current)) if unit.current else replicas
+    names = {**replicas, **unit.current} if unit.current else replicas
     offered = ClusterGroup.of(clusters).named(names)
-    for name, count in replicas.items():
-        if name not in offered:
-            return f"it gave {count!r} replicas to {name!r}, which was not offered"
-        if type(count) is not int or not 0 <= count <= REPLICAS_MAX:
-            return f"it gave {count!r} replicas to {name!r}, not an integer from 0 to {REPLICAS_MAX}"
+    if not replicas.keys() <= offered.keys() or not _are_counts(replicas.values()):
+        for name, count in replicas.items():
+            if name not in offered:
+                return f"it gave {count!r} replicas to {name!r}, which was not offered"
+            if type(count) is not int or not 0 <= count <= REPLICAS_MAX:
+                return f"it gave {count!r} replicas to {name!r}, not an integer from 0 to {REPLICAS_MAX}"
     given = sum(replicas.values())
     if not given:
         return ""
@@ -109,6 +110,11 @@ def find_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: 
     if given > (wanted := unit.desired_replicas or 0):
         return f"it gave out {given} replicas where {wanted} are wanted"
     return _find_minimum_violation(unit, clusters, replicas) or _find_spread_violation(unit, clusters, replicas)
+
+
+def _are_counts(counts: Collection[Any]) -> bool:
+    """Return whether all are integers from 0 to REPLICAS_MAX."""
+    return set(map(type, counts)) <= {int} and (not counts or (min(counts) >= 0 and max(counts) <= REPLICAS_MAX))
 
 
 def _find_minimum_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: Mapping[str, int]) -> str:
@@ -184,6 +190,8 @@ def explain_spread(
 
 def _wanted(unit: SchedulingUnit, ceilings: Mapping[str, Bound], running: Mapping[str, int]) -> dict[str, int]:
     """Return the running replicas per cluster, up to the limits of policy and user."""
+    if not unit.weights and not ceilings:
+        return dict(running)
     return {name: min(count, _wanted_most(unit, name, ceilings, count)) for name, count in running.items()}
 
 
@@ -244,7 +252,9 @@ def _running(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, int
     if not unit.current:
         return {}
     limited, current = _limited(unit), current_replicas(unit)
-    names = [cluster.name for cluster in clusters if cluster.name in current]
+    names = [name for name in ClusterGroup.of(clusters).names if name in current]
+    if not limited:
+        return {name: current[name] for name in names}
     return {name: min(current[name], limited.get(name, current[name])) for name in names}
 
 
