@@ -9,7 +9,7 @@ Reference: docs/reference/scheduling.md.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -96,10 +96,14 @@ class SchedulingAttempt:
     policy: Policy | None
     annotations: Annotations
     problem: str = ""
+    _current: list[dict[str, int | None]] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The current placement, once it has been read."""
 
     def current(self) -> dict[str, int | None]:
-        """Return the scheduler's current placement."""
-        return current_clusters(self.federated, self.federated_type)
+        """Return the scheduler's current placement, the same object each time."""
+        if not self._current:
+            self._current.append(current_clusters(self.federated, self.federated_type))
+        return self._current[0]
 
     def ignored_plugins(self) -> tuple[str, ...]:
         """Return the remote plugins that were unavailable for the last decision, which ignored them."""
@@ -257,6 +261,7 @@ def assess(
         default_toleration_s=chosen.toleration_s,
         ended=ended,
         is_queued=bool(queue),
+        current=attempt.current(),
     )
     unit = within_admission(unit, attempt.federated if queue else None)
     unit = recorded.related(unit) if recorded else with_relations(inputs.workloads, workload, unit, snapshot.by_name)
@@ -300,9 +305,8 @@ def _unknown_claims(federated: Mapping[str, Any], type_: FederatedType) -> Asses
 
 def _of_group(group: PodGroup | None, attempt: SchedulingAttempt) -> Assessment | None:
     """Return the assessment of a pod that waits for its group, or that leaves its cluster because its leader has."""
-    current = attempt.current()
     message = wait_of(group)
-    if message and current:
+    if message and attempt.current():
         return Withdrawn(message)
     return Unschedulable(names.REASON_POD_GROUP, message) if message else None
 

@@ -69,7 +69,7 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
             if (place := place_of(unit.groups, cluster.name, cluster.labels)) is not None
         }
     if decision.division is not None:
-        explanation["division"] = decision.division.explanation
+        explanation["division"] = dict(decision.division.explanation)
     if unit.topology_spread and decision.is_success and decision.selections:
         explanation["topology"] = explain_spread(unit, _candidates(decision), decision.placements)
     if decision.snapshot.has_rates and (

@@ -67,13 +67,14 @@ def build_unit(
     default_toleration_s: int | None = None,
     ended: Mapping[str, Taint] | None = None,
     is_queued: bool = False,
+    current: Mapping[str, int | None] | None = None,
 ) -> SchedulingUnit:
     """Return the unit of a federated object under a policy.
 
     Divide falls back to Duplicate for types without a replicas field. Cluster names that exist only in lower case are
     resolved (`Snapshot.resolve`). `spread` is the WorkloadSpread of the workload: it divides in Divide mode. Its pods
     have the tolerations of its subsets. With `counts_cpu_and_memory` off only GPUs and what Katalyst reclaims count, as
-    in KubeAdmiral. `request` is the result of `request_of`, if the caller has it already.
+    in KubeAdmiral. `request` and `current`, the placement, are read from the object if the caller has not done so.
     Clusters that are not ready are tolerated for `default_toleration_s` unless the policy has a toleration for them;
     `ended` are the clusters whose taints are not tolerated any more. What `is_queued` is a gang by default.
     """
@@ -115,7 +116,7 @@ def build_unit(
         request=request,
         node_needs=needs,
         assumed={} if assumed is None else assumed,
-        current=current_clusters(federated, federated_type),
+        current=current_clusters(federated, federated_type) if current is None else current,
         ended_tolerations=ended or {},
         avoided={**avoided_clusters(federated), **snapshot.left},
         avoid_disruption=policy.avoid_disruption,

@@ -87,7 +87,7 @@ class ClusterCapacityWeight(ReplicasPlugin):
         steps: Steps = []
         explanation: dict[str, Any] = {"steps": steps}
         if rooms is not None:
-            explanation["room"] = rooms.explain()
+            explanation["room"] = rooms.explain
         topology = topology_of(unit, clusters, rooms)
         if rooms is not None and not unit.weights:
             by_capacity = partial(plan_by_capacity, rooms)

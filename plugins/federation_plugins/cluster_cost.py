@@ -108,7 +108,7 @@ class ClusterCost(ScorePlugin, ScoreNormaliser, ReplicasPlugin, Cacheable):
         rooms = rooms_of(unit, clusters)
         planner: Planner = partial(plan_cheapest, tariff)
         if rooms is not None:
-            explanation["room"] = rooms.explain()
+            explanation["room"] = rooms.explain
             planner = partial(plan_within_capacity, rooms, planner)
         topology = topology_of(unit, clusters, rooms)
         division = divide_with(planner, unit, demand_of(unit, clusters, {}), explanation, steps, topology)

@@ -51,6 +51,6 @@ class PreferenceBinPack(ReplicasPlugin):
         if waits:
             return divide_with(planner, unit, demand, explanation, steps)
         if rooms is not None:
-            explanation["room"] = rooms.explain()
+            explanation["room"] = rooms.explain
             planner = partial(plan_within_capacity, rooms, planner)
         return divide_with(planner, unit, demand, explanation, steps, topology_of(unit, clusters, rooms))

@@ -62,10 +62,7 @@ def arriving_after(federated: Mapping[str, Any], clusters: Iterable[str]) -> fro
 
 def overrides_of(federated: Mapping[str, Any], controller: str) -> dict[str, list[Mapping[str, Any]]]:
     """Return the patches per cluster of the controller's entry."""
-    for entry in (federated.get("spec") or {}).get("overrides") or ():
-        if entry.get("controller") == controller:
-            return {item["cluster"]: list(item.get("patches") or ()) for item in entry.get("clusters") or ()}
-    return {}
+    return {item["cluster"]: list(item.get("patches") or ()) for item in _overridden(federated, controller)}
 
 
 def with_placement(
@@ -163,17 +160,25 @@ def _with_entry(entries: Sequence[Any], controller: str, entry: Part | None) -> 
 
 def current_clusters(federated: Mapping[str, Any], type_: FederatedType) -> dict[str, int | None]:
     """Return the scheduler's placement: cluster → replicas, None for those of the template."""
-    clusters = placement_of(federated, names.GLOBAL_SCHEDULER)
-    if not type_.paths.replicas_spec:
-        return dict.fromkeys(clusters)
+    current: dict[str, int | None] = dict.fromkeys(placement_of(federated, names.GLOBAL_SCHEDULER))
+    if not current or not type_.paths.replicas_spec:
+        return current
     pointer = to_pointer(type_.paths.replicas_spec)
-    patches = overrides_of(federated, names.GLOBAL_SCHEDULER)
-    current: dict[str, int | None] = {}
-    for cluster in clusters:
-        current[cluster] = None
-        for patch in patches.get(cluster, ()):
+    for item in _overridden(federated, names.GLOBAL_SCHEDULER):
+        replicas = None
+        for patch in item.get("patches") or ():
             value = patch.get("value")
             if isinstance(value, int) and patch.get("path") == pointer and (patch.get("op") or "replace") == "replace":
-                current[cluster] = value
+                replicas = value
                 break
+        if item["cluster"] in current:
+            current[item["cluster"]] = replicas
     return current
+
+
+def _overridden(federated: Mapping[str, Any], controller: str) -> Sequence[Mapping[str, Any]]:
+    """Return the clusters with their patches of the controller's entry."""
+    for entry in (federated.get("spec") or {}).get("overrides") or ():
+        if entry.get("controller") == controller:
+            return entry.get("clusters") or ()
+    return ()

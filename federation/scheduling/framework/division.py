@@ -18,7 +18,7 @@ from federation.planning.placement.topology import Topology, plan_topology_sprea
 from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.interfaces import Arguments
-from federation.scheduling.framework.types import Cluster, ClusterChange, Division, Effect, SchedulingUnit
+from federation.scheduling.framework.types import Cluster, ClusterChange, Division, Effect, Explanation, SchedulingUnit
 
 NODES = "Nodes"
 SUMS = "Sums"
@@ -101,13 +101,16 @@ def divide_with(
 ) -> Division:
     """Return a planner's division as a plugin's result, trial replicas included, and complete its explanation.
 
+    A part of the explanation may be a function that returns it; it is called when somebody reads the explanation.
+
     With a `topology` (`topology.py`) replicas are divided within the domains. The subsets of a WorkloadSpread take
     precedence over them. Clusters without replicas are left out.
     `requeue_on`: cluster changes that can make unplaced replicas schedulable.
     """
+    parts = Explanation(explanation)
     planner = partial(_plan_within_bounds, planner)
     if unit.workload_spread is not None:
-        free = (explanation.get("room") or {}).get("replicas") or {}
+        free = (parts.get("room") or {}).get("replicas") or {}
         planner = partial(plan_quotas, unit.workload_spread, free, planner)
     elif topology is not None:
         planner = partial(plan_topology_spread, topology, planner)
@@ -126,11 +129,9 @@ def divide_with(
         }
         if unit.workload_spread.running:
             explanation["subsets"]["running"] = unit.workload_spread.running
-    if any(step["step"] in _OVER_CAPACITY_STEPS for step in steps) and (
-        waiting := _waiting(demand, replicas, explanation)
-    ):
+    if any(step["step"] in _OVER_CAPACITY_STEPS for step in steps) and (waiting := _waiting(demand, replicas, parts)):
         explanation["waiting"] = waiting
-    return Division(replicas, explanation, plan.because, requeue_on)
+    return Division(replicas, parts, plan.because, requeue_on)
 
 
 _OVER_CAPACITY_STEPS = frozenset(("beyondRoom", "stays"))
