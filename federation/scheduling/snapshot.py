@@ -242,22 +242,37 @@ def to_cluster(source: Mapping[str, Any], before: Cluster | None = None) -> Clus
     taints, types = (source.get("spec") or {}).get("taints") or (), status.get("apiResourceTypes") or ()
     known = {} if before is None else before.source.get("status") or {}
     same_types = before is not None and (known.get("apiResourceTypes") or ()) == types
+    reported = known.get("resources") or {}
+    is_alike = (
+        before is not None
+        and known.get("conditions") == stated
+        and ((before.source.get("spec") or {}).get("taints") or ()) == taints
+    )
+    if before is not None and is_alike:
+        is_joined, is_ready, is_silent = before.is_joined, before.is_ready, before.is_silent
+        read_taints, taint_times = before.taints, before.taint_times
+    else:
+        is_joined = conditions.is_true(stated, names.CLUSTER_JOINED)
+        is_ready = conditions.is_true(stated, names.CLUSTER_READY) and not _has_health_taint(taints)
+        is_silent = not is_ready and conditions.find(stated, names.CLUSTER_READY) is not None
+        read_taints, taint_times = tuple(map(to_taint, taints)), _to_taint_times(taints) if taints else {}
+    same_total = before is not None and reported.get("allocatable") == resources.get("allocatable")
     return Cluster(
         name=str(metadata.get("name", "")),
         labels=metadata.get("labels") or {},
-        taints=tuple(map(to_taint, taints)),
-        taint_times=_to_taint_times(taints) if taints else {},
+        taints=read_taints,
+        taint_times=taint_times,
         api_types=before.api_types if before and same_types else frozenset(map(_to_gvk, types)),
-        is_joined=conditions.is_true(stated, names.CLUSTER_JOINED),
-        is_ready=(is_ready := conditions.is_true(stated, names.CLUSTER_READY) and not _has_health_taint(taints)),
-        is_silent=not is_ready and conditions.find(stated, names.CLUSTER_READY) is not None,
+        is_joined=is_joined,
+        is_ready=is_ready,
+        is_silent=is_silent,
         is_terminating=bool(metadata.get("deletionTimestamp")),
-        allocatable=_at_least_0(resources.get("allocatable")),
+        allocatable=before.allocatable if before and same_total else _at_least_0(resources.get("allocatable")),
         available=to_resources(resources.get("available")),
         node_classes=_to_node_classes(resources.get("nodeClasses")),
         omitted_node_labels=frozenset(resources.get("omittedNodeLabels") or ()),
-        devices=kinds_of(resources.get("devices") or ()),
-        waiting=_at_least_0(resources.get("waiting")),
+        devices=kinds_of(devices) if (devices := resources.get("devices")) else {},
+        waiting=_at_least_0(waiting) if (waiting := resources.get("waiting")) else {},
         source=source,
     )
 
@@ -331,10 +346,16 @@ def _to_node_class(entry: Mapping[str, Any]) -> NodeClass:
         labels=entry.get("labels") or {},
         taints=tuple(map(to_taint, entry.get("taints") or ())),
         largest=_at_least_0(entry.get("largest")),
-        nodes=tuple([max(0, int(group["nodes"])) for group in groups]),
+        nodes=_to_sizes([group["nodes"] for group in groups]),
         free=_to_columns([group["resources"] for group in groups]),
         size=max(0, int(entry.get("nodes") or 0)),
     )
+
+
+def _to_sizes(numbers: Sequence[Any]) -> tuple[int, ...]:
+    if set(map(type, numbers)) == {int} and min(numbers) >= 0:
+        return tuple(numbers)
+    return tuple([max(0, int(number)) for number in numbers])
 
 
 def _to_columns(groups: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, ...]]:

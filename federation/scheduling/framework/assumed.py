@@ -92,7 +92,9 @@ class DisplacedCounts:
             self._size = len(changes)
         numbers, found = self._numbers, defaultdict[int, list[int]](list)
         for cluster, difference in changes:
-            found[difference].append(numbers.setdefault(cluster, len(numbers)))
+            if cluster not in numbers:
+                numbers[cluster] = len(numbers)
+            found[difference].append(numbers[cluster])
         self._log.append(_Logged(request, changes, list(found.items())))
 
     def counts_for(self, request: Request, assumed: AssumedReplicas) -> dict[str, int]:

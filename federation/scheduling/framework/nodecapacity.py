@@ -9,7 +9,7 @@ from operator import mul
 from typing import NamedTuple
 
 from federation.api.selectors import ClusterTerm
-from federation.apimachinery.quantity import to_int64
+from federation.apimachinery.quantity import INT64_MAX, to_int64
 from federation.scheduling.framework.types import ANY_NODE, PODS, Cluster, NodeClass, NodeNeeds, PodShape, Resources
 
 Request = tuple[tuple[str, int], ...]
@@ -64,7 +64,7 @@ def _count_fitting(cluster: Cluster, pod: PodShape) -> int:
                         for rest, most in zip(free.get(name, ()), fits, strict=False)
                     ]
             room += sum(map(mul, node_class.nodes, fits))
-    return to_int64(room)
+    return room if room <= INT64_MAX else to_int64(room)
 
 
 def waiting_for(waiting: Resources, request: Request) -> int:
@@ -78,8 +78,13 @@ def waiting_for(waiting: Resources, request: Request) -> int:
 
 def fit_into(amounts: Resources, request: Request) -> int:
     """Return how often the request fits into the amounts; 0 for an empty request."""
-    fits = [amounts.get(name, 0) // amount for name, amount in request if amount]
-    return max(0, min(fits)) if fits else 0
+    most = None
+    for name, amount in request:
+        if amount:
+            fits = amounts.get(name, 0) // amount
+            if most is None or fits < most:
+                most = fits
+    return most if most is not None and most > 0 else 0
 
 
 def suits(node_class: NodeClass, needs: NodeNeeds, omitted: frozenset[str], *, is_sure: bool) -> bool:

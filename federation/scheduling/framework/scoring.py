@@ -7,7 +7,6 @@ decision about 500 clusters takes nearly twice as long. A failing plugin is hand
 clusters are scored together.
 """
 
-from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Sequence
 from operator import add, is_not
 from typing import Any
@@ -138,8 +137,9 @@ class ScoreRunner:
         is_all = len(filtered.positions) == len(cycle.clusters)
         pick = tuple if is_all else filtered.feasible.pick
         parts: list[PluginScores] = []
+        groups: dict[tuple[int, ...], ClusterGroup] = {}
         for index, enabled in enumerate(self._plugins):
-            raw = pick(self._raw_scores_of(cycle, filtered, index, keys[index]))
+            raw = pick(self._raw_scores_of(cycle, filtered, index, keys[index], groups))
             if earlier and earlier[index].raw == raw:
                 parts.append(earlier[index])
             else:
@@ -147,9 +147,14 @@ class ScoreRunner:
         return tuple(parts)
 
     def _raw_scores_of(
-        self, cycle: SchedulingCycle, filtered: FilterResult, index: int, key: Hashable
+        self,
+        cycle: SchedulingCycle,
+        filtered: FilterResult,
+        index: int,
+        key: Hashable,
+        groups: dict[tuple[int, ...], ClusterGroup],
     ) -> Sequence[Any]:
-        """Return a plugin's raw scores, complete for the feasible clusters."""
+        """Return a plugin's raw scores, complete for the feasible clusters; plugins share `groups` of clusters."""
         enabled, cache = self._plugins[index], self._raw_scores[index]
         find = cache.find if enabled.depends_on_resources else cache.find_lasting
         known, stale = find(key, cycle.clusters)
@@ -157,9 +162,12 @@ class ScoreRunner:
             known.each = known.each or [None] * len(cycle.clusters)
             known.unknown.update(stale)
             known.mark_valid(cycle.clusters)
-        unknown = [at for _, at in _feasible_among(filtered, sorted(known.unknown), cycle)] if known.unknown else []
+        unknown = _feasible_among(filtered, known.unknown, cycle) if known.unknown else ()
         if unknown:
-            scores = self._run_local(cycle, enabled, _clusters_at(cycle, filtered, unknown))
+            group = groups.get(unknown)
+            if group is None:
+                group = groups[unknown] = _clusters_at(cycle, filtered, unknown)
+            scores = self._run_local(cycle, enabled, group)
             if len(unknown) == len(known.each):
                 known.each[:] = scores
             else:
@@ -176,13 +184,11 @@ def _clusters_at(cycle: SchedulingCycle, filtered: FilterResult, positions: Sequ
     return cycle.clusters.subset(positions)
 
 
-def _feasible_among(filtered: FilterResult, positions: Sequence[int], cycle: SchedulingCycle) -> list[tuple[int, int]]:
-    """Return the feasible ones of the positions, each with its index among the feasible clusters."""
-    feasible = filtered.positions
-    if len(feasible) == len(cycle.clusters):
-        return [(at, at) for at in positions]
-    places = [(bisect_left(feasible, at), at) for at in positions]
-    return [(index, at) for index, at in places if index < len(feasible) and feasible[index] == at]
+def _feasible_among(filtered: FilterResult, positions: set[int], cycle: SchedulingCycle) -> tuple[int, ...]:
+    """Return the feasible ones of the positions, in order."""
+    if len(filtered.positions) < len(cycle.clusters):
+        positions = positions.intersection(filtered.positions)
+    return tuple(sorted(positions))
 
 
 def _rank(parts: Iterable[PluginScores], count: int) -> Ranking:

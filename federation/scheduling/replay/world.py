@@ -89,7 +89,7 @@ class ReplayWorld:
             self._displaced = DisplacedCounts()
         self.places.names += change.names
         counts: dict[str, dict[Request, int]] = {} if change.is_whole else dict(self.assumed)  # type: ignore[arg-type]  # copied before it is changed
-        touched: set[str] = set()
+        touched: dict[str, dict[Request, int]] = {}
         for request, groups in change.changes:
             changes = [
                 (name, difference) for difference, distances in groups for name in self.places.clusters(distances)
@@ -100,27 +100,30 @@ class ReplayWorld:
     def add_assumed(self, request: Request, changes: Changes) -> None:
         """Add replicas of a request, or take them away, that no record has."""
         counts: dict[str, dict[Request, int]] = dict(self.assumed)  # type: ignore[arg-type]  # copied before it is changed
-        touched: set[str] = set()
+        touched: dict[str, dict[Request, int]] = {}
         self._change(counts, touched, request, changes)
         self._keep_assumed(counts, touched)
 
     def _change(
-        self, counts: dict[str, dict[Request, int]], touched: set[str], request: Request, changes: Changes
+        self,
+        counts: dict[str, dict[Request, int]],
+        touched: dict[str, dict[Request, int]],
+        request: Request,
+        changes: Changes,
     ) -> None:
         self._displaced.record(request, changes)
         for name, difference in changes:
-            if name not in touched:
-                touched.add(name)
-                counts[name] = dict(counts.get(name, {}))
-            of_cluster = counts[name]
+            of_cluster = touched.get(name)
+            if of_cluster is None:
+                of_cluster = touched[name] = dict(counts.get(name, ()))
             of_cluster[request] = left = of_cluster.get(request, 0) + difference
             if not left:
                 del of_cluster[request]
 
-    def _keep_assumed(self, counts: dict[str, dict[Request, int]], touched: set[str]) -> None:
-        for name in touched:
-            if not counts[name]:
-                del counts[name]
+    def _keep_assumed(self, counts: dict[str, dict[Request, int]], touched: dict[str, dict[Request, int]]) -> None:
+        counts.update(touched)
+        for name in [name for name, left in touched.items() if not left]:
+            del counts[name]
         self.assumed = AssumedReplicas(counts, self._displaced, 0)
 
     def apply(self, change: WorldChange) -> None:
