@@ -23,7 +23,7 @@ def get(obj: Any, path: Path) -> Any:
     """Return the value at the path, None when a key is missing or a parent is no mapping."""
     value: Any = obj
     for key in path:
-        if not isinstance(value, Mapping):
+        if value.__class__ is not dict and not isinstance(value, Mapping):  # the class is faster to check
             return None
         value = value.get(key)
     return value

@@ -105,6 +105,10 @@ class SchedulingAttempt:
             self._current.append(current_clusters(self.federated, self.federated_type))
         return self._current[0]
 
+    def know(self, current: dict[str, int | None]) -> None:
+        """Take the current placement from a caller who made the object with it."""
+        self._current.append(current)
+
     def ignored_plugins(self) -> tuple[str, ...]:
         """Return the remote plugins that were unavailable for the last decision, which ignored them."""
         text = (self.federated["metadata"].get("annotations") or {}).get(IGNORED_PLUGINS)

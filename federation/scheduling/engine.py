@@ -8,13 +8,13 @@ replica, the decision is unsuccessful instead of an empty placement, and the cal
 that is scaled to 0 stays in its clusters with 0 replicas.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
 from federation.apimachinery.errors import PluginError
+from federation.scheduling.availability import availability
 from federation.scheduling.framework.admittedclusters import within_admitted, within_project
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cycle import (
@@ -54,8 +54,6 @@ Placements = Mapping[str, int | None]
 """Cluster → replicas; None where the object keeps the replicas of its template."""
 
 _FRAMEWORKS_MAX = 256
-_REASONS_MAX = 10
-"""Distinct reasons in the one-line summary; the explanation has all of them."""
 
 
 class Outcome(StrEnum):
@@ -431,18 +429,3 @@ def _join(results: _CycleResults, placements: Placements) -> Decision:
 def _shortage(unplaced: int, wanted: int | None, division: Division | None) -> str:
     limits = (division.because or "the limits") if division else "its first placement"
     return f"{unplaced} of {wanted} replicas have no place within {limits}" if unplaced else ""
-
-
-def availability(snapshot: Snapshot, filtered: FilterResult | None) -> str:
-    """Return "2/3 clusters are available: 1 cluster(s) were unready", reasons counted and in a fixed order."""
-    counts: dict[str, int] = {}
-    statuses = {id(status): status for status in filtered.rejected.values()} if filtered else {}
-    for which, times in Counter(map(id, filtered.rejected.values()) if filtered else ()).items():
-        for reason in statuses[which].reasons or (f"filtered by {statuses[which].plugin}",):
-            counts[reason] = counts.get(reason, 0) + times
-    available = len(filtered.feasible) if filtered else 0
-    text = f"{available}/{len(snapshot.clusters)} clusters are available"
-    reasons = sorted(f"{count} {reason}" for reason, count in counts.items())
-    if len(reasons) > _REASONS_MAX:
-        reasons[_REASONS_MAX:] = [f"and {len(reasons) - _REASONS_MAX} other reasons"]
-    return f"{text}: {', '.join(reasons)}" if reasons else text

@@ -58,12 +58,12 @@ def demand_of(unit: SchedulingUnit, clusters: Sequence[Cluster], weights: Mappin
     )
 
 
-def _closing(clusters: ClusterGroup) -> tuple[Cluster, ...]:
+def closing_clusters(clusters: ClusterGroup) -> tuple[Cluster, ...]:
     """Return the clusters that are silent or have NoSchedule taints."""
     lasting = clusters.lasting
-    maybe: frozenset[int] | None = lasting.get(_closing)
+    maybe: frozenset[int] | None = lasting.get(closing_clusters)
     if maybe is None:
-        maybe = lasting[_closing] = frozenset(
+        maybe = lasting[closing_clusters] = frozenset(
             at
             for at, cluster in enumerate(clusters.whole)
             if cluster.is_silent or (cluster.taints and Effect.NO_SCHEDULE in map(_EFFECT, cluster.taints))
@@ -188,7 +188,7 @@ def maximums(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, int
     bounds = dict(unit.max_replicas)
     held: Mapping[str, int] | None = None
     group = ClusterGroup.of(clusters)
-    for cluster in group.cached(_closing, _closing):
+    for cluster in group.cached(closing_clusters, closing_clusters):
         if cluster.is_silent or _is_kept_out(unit, cluster):
             held = current_replicas(unit) if held is None else held
             present = held.get(cluster.name, 0)

@@ -13,6 +13,8 @@ Decision: docs/decisions/0021-answers-are-held-to-the-policy.md
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
+from operator import ge, le
 from typing import Any, NamedTuple
 
 from federation.planning.placement.topologydomains import (
@@ -23,7 +25,7 @@ from federation.planning.placement.topologydomains import (
 )
 from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.clustergroup import ClusterGroup
-from federation.scheduling.framework.division import current_replicas
+from federation.scheduling.framework.division import closing_clusters, current_replicas
 from federation.scheduling.framework.topology import closed_for, domains_of
 from federation.scheduling.framework.types import Cluster, Effect, ReplicasStrategy, SchedulingMode, SchedulingUnit
 
@@ -71,7 +73,7 @@ def limits_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> Limits:
     total = unit.desired_replicas or 0
     wanted = _wanted(unit, ceilings, running)
     if sum(running.values()) <= total:
-        return Limits(wanted if all(wanted.values()) else {n: count for n, count in wanted.items() if count}, most)
+        return Limits({name: count for name, count in wanted.items() if count}, most)
     if wanted == running:
         for cluster in clusters:
             name, count = cluster.name, running.get(cluster.name, 0)
@@ -98,18 +100,35 @@ def find_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: 
     given = sum(replicas.values())
     if not given:
         return ""
-    limits = limits_of(unit, list(offered.values()))
-    for name, bound in limits.most.items():
-        if (count := replicas.get(name, 0)) > bound.most:
-            return f"it gave {count} replicas to {name}, which may have {bound.most} at most ({bound.because})"
-    for name, least in limits.least.items():
-        if (count := replicas.get(name, 0)) < least:
-            return f"it gave {count} replicas to {name}, where {least} run and stay (avoidDisruption)"
+    if not _only_moves_what_it_may(unit, ClusterGroup.of(clusters), offered, replicas):
+        limits = limits_of(unit, list(offered.values()))
+        for name, bound in limits.most.items():
+            if (count := replicas.get(name, 0)) > bound.most:
+                return f"it gave {count} replicas to {name}, which may have {bound.most} at most ({bound.because})"
+        for name, least in limits.least.items():
+            if (count := replicas.get(name, 0)) < least:
+                return f"it gave {count} replicas to {name}, where {least} run and stay (avoidDisruption)"
     if _has_reports(unit):
         return ""
     if given > (wanted := unit.desired_replicas or 0):
         return f"it gave out {given} replicas where {wanted} are wanted"
     return _find_minimum_violation(unit, clusters, replicas) or _find_spread_violation(unit, clusters, replicas)
+
+
+def _only_moves_what_it_may(
+    unit: SchedulingUnit, group: ClusterGroup, offered: Mapping[str, Cluster], replicas: Mapping[str, int]
+) -> bool:
+    """Return whether a division is within `limits_of`, if nothing but running replicas limits it; False if unknown."""
+    if unit.weights or _is_bounded(unit) or _has_reports(unit) or group.cached(closing_clusters, closing_clusters):
+        return False
+    if not unit.avoid_disruption:
+        return True
+    running = current_replicas(unit)
+    if not running.keys() <= offered.keys():
+        running = {name: count for name, count in running.items() if name in offered}
+    if sum(running.values()) <= (unit.desired_replicas or 0):
+        return all(map(ge, map(replicas.get, running, repeat(0)), running.values()))
+    return all(map(le, replicas.values(), map(running.get, replicas, repeat(0))))
 
 
 def _are_counts(counts: Collection[Any]) -> bool:
@@ -190,8 +209,6 @@ def explain_spread(
 
 def _wanted(unit: SchedulingUnit, ceilings: Mapping[str, Bound], running: Mapping[str, int]) -> dict[str, int]:
     """Return the running replicas per cluster, up to the limits of policy and user."""
-    if not unit.weights and not ceilings:
-        return dict(running)
     return {name: min(count, _wanted_most(unit, name, ceilings, count)) for name, count in running.items()}
 
 
@@ -252,9 +269,7 @@ def _running(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, int
     if not unit.current:
         return {}
     limited, current = _limited(unit), current_replicas(unit)
-    names = [name for name in ClusterGroup.of(clusters).names if name in current]
-    if not limited:
-        return {name: current[name] for name in names}
+    names = [cluster.name for cluster in clusters if cluster.name in current]
     return {name: min(current[name], limited.get(name, current[name])) for name in names}
 
 

@@ -144,6 +144,8 @@ def decide_again(
     attempt = start_attempt(federated, type_, world.policies)
     if attempt is None:
         return NO_ATTEMPT
+    if type_.paths.replicas_spec and "patches" not in projected:
+        attempt.know(dict(current))
     due = assess(
         attempt,
         world,
