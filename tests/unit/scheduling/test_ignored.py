@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from federation.scheduling.engine import Engine, Outcome, availability
+from federation.scheduling.availability import availability
+from federation.scheduling.engine import Engine, Outcome
 from federation.scheduling.explain import to_json
 from federation.scheduling.explanations import rows
 from federation.scheduling.framework.cycle import FilterResult
