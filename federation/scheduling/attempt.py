@@ -223,9 +223,8 @@ def assess(
     if (profile := inputs.profiles.get(policy.profile, policy.strategy, is_queued=bool(queue))) is None:
         return _without_profile(attempt, policy.profile)
     federated, ignored = with_allowed_annotations(_annotated(attempt), inputs.annotation_policy)
-    template, chosen = federated["spec"]["template"], options or UnitOptions()
-    type_, group = attempt.federated_type, membership_of(federated)
-    request = request_in(group, template, type_, claims_of(federated))
+    template, chosen, type_ = federated["spec"]["template"], options or UnitOptions(), attempt.federated_type
+    request = request_in(group := membership_of(federated), template, type_, claims_of(federated))
     spread, before = inputs.spreads.find(federated), present.get(names.SCHEDULING_TRIGGERS)
     ended = _ended_tolerations(federated, policy, snapshot, now, chosen)
     workload = to_workload(federated, type_, policy) if inputs.workloads.is_active else None

@@ -155,7 +155,11 @@ def test_clusters_that_follow_reports_lead_to_the_decisions_of_clusters_that_are
         assert followed.snapshot().content_hash == reread.snapshot().content_hash
 
 
-@given(st.lists(st.sampled_from(NAMES).flatmap(clusters), max_size=6), units(), st.booleans())
+@given(
+    st.lists(st.sampled_from(NAMES).flatmap(clusters), max_size=6, unique_by=lambda cluster: cluster.name),
+    units(),
+    st.booleans(),
+)
 def test_results_for_all_clusters_at_once_are_those_for_each(
     members: list[Cluster], unit: SchedulingUnit, has_gpu: bool
 ) -> None:

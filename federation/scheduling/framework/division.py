@@ -17,8 +17,9 @@ from federation.planning.placement.subsetquotas import attribute_replicas, plan_
 from federation.planning.placement.topology import Topology, plan_topology_spread
 from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.clustergroup import ClusterGroup
+from federation.scheduling.framework.explanation import Explanation
 from federation.scheduling.framework.interfaces import Arguments
-from federation.scheduling.framework.types import Cluster, ClusterChange, Division, Effect, Explanation, SchedulingUnit
+from federation.scheduling.framework.types import Cluster, ClusterChange, Division, Effect, SchedulingUnit
 
 NODES = "Nodes"
 SUMS = "Sums"

@@ -9,7 +9,8 @@ without changes to its arguments. A rejection is a `Status`, not an exception; a
 plugin's failure, and the last placement stays.
 
 A plugin may also have `filter_each` or `score_each`: the same with all clusters at once, and a sequence of results in
-the same order (`clustergroup.py` has columns for that). Which of the two is called makes no difference but in cost.
+the same order (`clustergroup.py` has columns for that). Which of the two is called makes no difference but in cost: a
+`filter_each` that depends on resources is called in every cycle, in place of results that are kept by cluster.
 
 A plugin that needs I/O has `filter_clusters`, `score_clusters` (both with all clusters at once), `select_clusters` or
 `replicas_of_clusters` instead. It is a generator (`types.Exchange`): it yields requests, is resumed with the responses

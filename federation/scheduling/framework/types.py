@@ -6,7 +6,7 @@ thousandths of a core, everything else in whole units, both rounded up. Read `in
 `plugins/federation_plugins`.
 """
 
-from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Flag, StrEnum, auto
@@ -386,27 +386,6 @@ class ClusterScore(NamedTuple):
 
     cluster: Cluster
     score: int
-
-
-class Explanation(Mapping[str, Any]):
-    """The parts of an explanation. Functions among them are called when somebody reads their part."""
-
-    __slots__ = ("_parts",)
-
-    def __init__(self, parts: dict[str, Any]) -> None:
-        self._parts = parts
-
-    def __getitem__(self, name: str) -> Any:
-        part = self._parts[name]
-        if callable(part):
-            part = self._parts[name] = part()
-        return part
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parts)
-
-    def __len__(self) -> int:
-        return len(self._parts)
 
 
 @dataclass(frozen=True, slots=True)
