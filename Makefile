@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
-.PHONY: help env demo check test test-all affected record-costs kubernetes test-kubernetes docs release lint types contracts bytecode static format generate \
+.PHONY: help env demo check test test-all affected record-costs kubernetes test-kubernetes docs pictures release lint types contracts bytecode static format generate \
 	mutation lock bench bench-quick clean
 
 help: ## Print the targets
@@ -96,6 +96,10 @@ docs: env ## Build the documentation site into site/ and check its links
 	@$(BIN)/python -c "import material" 2>/dev/null || $(BIN)/python tools/install.py test docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo site/index.html
+
+pictures: env ## Take the pictures in docs/ui again, with Chromium (ONLY="graph map": only these screens)
+	@$(BIN)/python -c "import PIL" 2>/dev/null || $(BIN)/python -m pip install --quiet pillow
+	@$(BIN)/python -m tools.pictures $(ONLY)
 
 release: env ## Check, and build wheel, sdist, charts, image, notes and checksums in dist/VERSION (VERSION=1.0.0; CHECKS=0: without `make check`; TAG=1: commit, tag and sign)
 	@test -n "$(VERSION)" || { echo "error: give a version, for example make release VERSION=1.0.0" >&2; exit 1; }

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from federation import __version__, processrole
 from federation.admission.authors import AuthorAdmission, record_choice
@@ -68,6 +68,10 @@ from federation.web.podlocations import PodLocations
 from federation.web.registration import Registration
 from federation.web.ui.storedlinks import remove_stored_links
 from federation.wiring import Wiring
+
+if TYPE_CHECKING:
+    from federation.web.delivery import DeliveryView
+    from federation.web.objectlist import ObjectListView
 
 _KEY_SECRET = KeySecret(names.SYSTEM_NAMESPACE, "federation-keys")
 HOST_REGISTRY = RegistryOptions(system_namespaces=(*SYSTEM_NAMESPACES, names.SYSTEM_NAMESPACE))
@@ -199,6 +203,7 @@ class ControlPlane:
                 ("journal-encryption", self._journal.reencrypt),
                 ("agent-events", self._agent_events.run),
                 ("seen-revisions", self._seen.run),
+                ("list-of-objects", self._fill_list),
             ]
             background = [supervised([*shared, *self._wiring.caches], self._clock)]
             if self._runs_controllers:
@@ -221,22 +226,17 @@ class ControlPlane:
     def _web(self) -> Mount:
         from federation.web import application
         from federation.web.clusterheadroom import HeadroomView
-        from federation.web.delivery import DeliveryView
         from federation.web.history import HistoryView
-        from federation.web.objectlist import ObjectListView
         from federation.web.plans import PlanView
         from federation.web.policyobjects import PolicyView
 
         wiring = self._wiring
-        delivery = DeliveryView(
-            wiring.objects, wiring.informers, wiring.members, wiring.member_records, wiring.tolerated, wiring.preview
-        )
         return application.mount(
             self._journal,
             self._server.registry.kinds,
-            delivery,
+            self._delivery,
             PolicyView(wiring.objects, wiring.policy_usage),
-            ObjectListView(wiring.objects, wiring.informers, delivery, self._clock),
+            self._listed,
             HeadroomView(wiring.objects, wiring.informers),
             [
                 *feature_views(wiring.host),
@@ -245,10 +245,35 @@ class ControlPlane:
             ],
         )
 
+    @cached_property
+    def _delivery(self) -> "DeliveryView":
+        from federation.web.delivery import DeliveryView
+
+        wiring = self._wiring
+        return DeliveryView(
+            wiring.objects, wiring.informers, wiring.members, wiring.member_records, wiring.tolerated, wiring.preview
+        )
+
+    @cached_property
+    def _listed(self) -> "ObjectListView":
+        from federation.web.objectlist import ObjectListView
+
+        return ObjectListView(self._wiring.objects, self._wiring.informers, self._delivery, self._clock)
+
+    @cached_property
+    def _is_ui_open(self) -> asyncio.Event:
+        return asyncio.Event()
+
+    async def _fill_list(self) -> None:
+        """Make the rows of the list of objects while the first user logs in."""
+        await self._is_ui_open.wait()
+        await self._listed.fill()
+
     def _ui(self) -> Mount:
         from federation.web.ui import uiapp
         from federation.web.ui.oidclogin import OIDCLogin
 
+        self._is_ui_open.set()
         login = self._oidc_login
         oidc = None if login is None else OIDCLogin(login, self._wiring.webhook_client)
         return uiapp.mount((self._pki / TOKEN_KEY).read_bytes, self._clock, self._planners, oidc, feature_screens())

@@ -143,8 +143,8 @@ class ExistingHost:
         policies = PolicyView(wiring.objects, wiring.policy_usage)
         views = [*feature_views(wiring.host), HistoryView(wiring.metrics.history)]
         headroom = HeadroomView(wiring.objects, wiring.informers)
-        listed = ObjectListView(wiring.objects, wiring.informers, view, clock)
-        mount = application.mount(self._journal, self._kinds, view, policies, listed, headroom, views)
+        self._listed = ObjectListView(wiring.objects, wiring.informers, view, clock)
+        mount = application.mount(self._journal, self._kinds, view, policies, self._listed, headroom, views)
         self._traces = Traces(settings.otlp_endpoint, clock, __version__)
         self._traces.follow(wiring.objects, wiring.informers, self._leadership.may_act)
         self._certificate: SharedCertificate | None = None
@@ -239,6 +239,7 @@ class ExistingHost:
             group.create_task(supervised([*shared, *self._wiring.caches], self._clock)(), name="shared-loops")
             group.create_task(self._leadership.run(supervised(led, self._clock)), name="led-loops")
             if self._ui is not None:
+                group.create_task(self._listed.fill(), name="list-of-objects")
                 await self._serve_ui(self._ui, group, certificate.files)
             await serve(self._endpoint, host=settings.host, port=settings.port, tls=tls, on_started=started)
 

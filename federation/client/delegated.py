@@ -20,6 +20,7 @@ from yarl import URL
 
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ClusterError, ClusterUnreachable, from_status
+from federation.apimachinery.oserrors import describe_os_error
 from federation.apimachinery.webhookclient import StreamedResponse
 from federation.client.dialing import Dialer
 from federation.client.streams import MemberSocket
@@ -226,11 +227,11 @@ def _describe(problem: Exception) -> str:
         inner = problem.certificate_error
         return f"its certificate is not trusted ({getattr(inner, 'verify_message', '') or inner})"
     if isinstance(problem, aiohttp.ClientConnectorError):
-        return f"no connection ({problem.os_error.strerror or problem.os_error})"
+        return f"no connection ({describe_os_error(problem.os_error)})"
     if isinstance(problem, aiohttp.ServerDisconnectedError):
         return "the connection was closed without an answer"
     if isinstance(problem, OSError):
-        return f"the connection broke ({problem.strerror or type(problem).__name__})"
+        return f"the connection broke ({describe_os_error(problem)})"
     return f"the connection broke ({type(problem).__name__})"
 
 

@@ -17,6 +17,7 @@ from yarl import URL
 
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ClusterUnreachable, ConfigurationError, FederationError
+from federation.apimachinery.oserrors import describe_os_error
 from federation.apimachinery.resumption import ResumingContext
 
 _NEXT_ADDRESS_S = 0.25
@@ -72,7 +73,7 @@ class Dialer:
             if isinstance(self._tls, ResumingContext):
                 self._tls.forget(self._tls_name)
             if isinstance(problem, OSError) and not isinstance(problem, ssl.SSLCertVerificationError):
-                raise ConnectFailed(problem.strerror or str(problem) or type(problem).__name__) from problem
+                raise ConnectFailed(describe_os_error(problem)) from problem
             raise
 
     def remember(self, connection: ssl.SSLObject) -> None:

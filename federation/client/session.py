@@ -19,6 +19,7 @@ from pathlib import Path
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ClusterError, ClusterUnreachable, ConfigurationError, RequestTimeout
+from federation.apimachinery.oserrors import describe_os_error
 from federation.apimachinery.webhookclient import StreamedResponse
 from federation.client.delegated import DelegatedRequests
 from federation.client.dialing import ConnectFailed, Dial, Dialer, to_basic
@@ -307,5 +308,5 @@ def _describe(problem: Exception) -> str:
     if isinstance(problem, WireBroken):
         return str(problem)
     if isinstance(problem, OSError):
-        return f"the connection broke ({problem.strerror or type(problem).__name__})"
+        return f"the connection broke ({describe_os_error(problem)})"
     return f"the connection broke ({type(problem).__name__})"

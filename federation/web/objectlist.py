@@ -53,6 +53,8 @@ _KEPT_MAX = 20_000
 """Rows that are kept; those of further objects are made again for each list."""
 _SLICE = 200
 """Objects that are looked at before other requests get their turn."""
+_FILL_SLICE, _FILL_PAUSE_S = 50, 0.005
+"""Rows that are made beforehand without a pause: as many as take five milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,19 @@ class ObjectListView:
                 row = self._make(key, type_, silent, now)
             if row is not None and (row.summary.clusters or row.name not in shipped):
                 yield row
+
+    async def fill(self) -> None:
+        """Make the rows of all objects beforehand, which takes a second for 5,000, so that no request does."""
+        await self._objects.wait_synced()
+        for informer in (self._clusters, self._projects):
+            await informer.wait_synced()
+        silent = self.silent_clusters()
+        for type_ in self.types():
+            for number, _ in enumerate(self.rows(type_, "", silent)):
+                if len(self._kept) >= _KEPT_MAX:
+                    return
+                if number % _FILL_SLICE == 0:
+                    await self._clock.sleep(_FILL_PAUSE_S)
 
     def _make(self, key: Key, type_: FederatedType, silent: frozenset[str], now: datetime) -> Row | None:
         federated = self._objects.get(key)

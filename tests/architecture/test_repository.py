@@ -163,6 +163,13 @@ def test_relative_links_resolve() -> None:
     _none(broken())
 
 
+def test_every_picture_is_in_a_document() -> None:
+    """A picture that no page shows is not looked at, and grows old."""
+    pages = "".join(text for name, text in _texts() if name.startswith(("docs/", "README")) and name.endswith(".md"))
+    pictures = [name for name in tracked() if name.startswith("docs/") and name.endswith((".png", ".svg"))]
+    _none(name for name in pictures if f"({name.removeprefix('docs/')})" not in pages and f"({name})" not in pages)
+
+
 def test_file_paths_in_documents_exist() -> None:
     """A path in backquotes that starts with one of our folders must exist."""
     folders = (

@@ -1,19 +1,16 @@
 """Screens of the web UI that change something, in headless Chromium: approvals of what the guard holds."""
 
-import os
 import re
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.pages import LOOKS, Look, Site, accessibility_faults, check_look, show_as, watch_for_faults
+from tests.browser.pages import LOOKS, Site, accessibility_faults, check_look, show_as, watch_for_faults
 from tests.support.federation import eventually, fedctl
 from tests.support.vectors import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow("a browser"), pytest.mark.xdist_group("browser")]
-SCREENSHOTS = os.environ.get("FEDERATION_SCREENSHOTS", "")
-"""A directory that gets pictures of the screens; docs/ui has the published ones."""
 expect.set_options(timeout=30_000)
 
 
@@ -25,12 +22,9 @@ def check_looks(site: Site, user: Page, name: str, path: str, *, is_live: bool =
         site.open(page, path)
     else:
         page.goto(site.url + path)
-    looks: tuple[Look, ...] = (*LOOKS, ("dark", 1280)) if SCREENSHOTS else LOOKS
-    for look in looks:
+    for look in LOOKS:
         show_as(page, look)
         check_look(page, name)
-        if SCREENSHOTS and look[1] > 1000:
-            page.screenshot(path=Path(SCREENSHOTS) / f"{name}-{look[0]}.png", full_page=True)
     assert faults == []
     page.close()
 

@@ -1,9 +1,7 @@
 """The web UI in headless Chromium: log-in, rights, live pages, a restart, accessibility, and the security policy."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -12,8 +10,6 @@ from tests.browser.pages import DECISION, LOOKS, OBJECT, Look, Site, check_look,
 from tests.support.federation import fedctl, start_federation
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow("a browser"), pytest.mark.xdist_group("browser")]
-SCREENSHOTS = os.environ.get("FEDERATION_SCREENSHOTS", "")
-"""A directory that gets pictures of all screens, with `--tier all`; docs/ui has the published ones."""
 expect.set_options(timeout=30_000)
 SCREENS = {
     "login": "/ui/login",
@@ -47,7 +43,7 @@ FREEZE: Mapping[str, object] = {
 }
 """A rule that holds nothing any more."""
 MORE: tuple[Look, ...] = (("dark", 1280), ("light", 390))
-"""Colours do not depend on the width, nor the layout on colours: these are for `make test-all`, and for pictures."""
+"""Colours do not depend on the width, nor the layout on colours: these are for `make test-all`."""
 
 
 def test_a_one_time_link_logs_in_and_log_out_ends_the_session(site: Site, page: Page) -> None:
@@ -242,15 +238,7 @@ def test_every_screen_is_accessible_and_keeps_to_its_policy(site: Site, page: Pa
         for look in looks:
             show_as(page, look)
             check_look(page, name)
-            take_picture(page, name, look)
     assert faults == []
-
-
-def take_picture(page: Page, name: str, look: Look) -> None:
-    scheme, width = look
-    if SCREENSHOTS and (width > 1000 or scheme == "light"):
-        kind = scheme if width > 1000 else "mobile"
-        page.screenshot(path=Path(SCREENSHOTS) / f"{name}-{kind}.png", full_page=True)
 
 
 def test_the_keyboard_reaches_the_content_first(site: Site, page: Page) -> None:

@@ -9,6 +9,9 @@ from federation.apimachinery import conditions
 from federation.features.projects.names import READY
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
 
+_STATES = {"True": ("good", "In force"), "False": ("bad", "Not in force")}
+"""Tone and words for the status of the condition Ready."""
+
 
 async def _load(page: Page) -> Mapping[str, Any]:
     query = {"continue": page.query["continue"]} if page.query.get("continue") else {}
@@ -36,7 +39,7 @@ def to_row(project: Mapping[str, Any]) -> Mapping[str, Any]:
             for entry in spec.get("members") or ()
         ],
         "limits": [f"{resource} {amount}" for resource, amount in sorted(limits.items())],
-        "ready": ready.get("status", "Unknown"),
+        "state": _STATES.get(ready.get("status", ""), ("busy", "Not known yet")),
         "message": "" if ready.get("status") == "True" else ready.get("message", ""),
     }
 

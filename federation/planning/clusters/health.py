@@ -6,6 +6,7 @@ reconciled when it changes. `next_probe_s` says when a member is probed again. `
 `clustertaints.py` derives the taints from the published conditions.
 """
 
+import re
 from dataclasses import dataclass
 
 from federation.api import names
@@ -16,6 +17,7 @@ from federation.planning.clusters.names import (
     REASON_HEALTHZ_NOT_OK,
 )
 
+_ADDRESS = re.compile(r"^https?://\S+: ")
 PROBE_TIME_REFRESH_S = 300.0
 """How old a published probe time may be while nothing changes: a write per cluster and probe would be too many."""
 _DAMPED_RETURNS = frozenset({REASON_CLUSTER_NOT_REACHABLE, REASON_HEALTHZ_NOT_OK})
@@ -64,7 +66,8 @@ def unhealthy(answer: str, path: str = "/readyz") -> HealthState:
 
 
 def unreachable(error: str) -> HealthState:
-    """Return the health for a probe without an answer."""
+    """Return the health for a probe without an answer; the address is in the cluster's spec."""
+    error = _ADDRESS.sub("", error)
     return HealthState(
         "Unknown",
         REASON_CLUSTER_NOT_REACHABLE,

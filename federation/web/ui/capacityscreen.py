@@ -12,10 +12,8 @@ from federation.web.ui.exports import Table
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen, read_all
 
 _FIELDS = ("cpu", "memory", "name", "without", "continue")
-WIDTH, ROW, LABEL = 1200, 26, 240
-"""Sizes of the picture: all of it, one cluster, and the names on the left, in its own units."""
-_COUNT = 60
-"""Width for the numbers on the right."""
+_WIDTH = 100.0
+"""The longest bar, in units of its picture, which is stretched to the width of its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,6 @@ class Bar:
     """One cluster in the picture: segments are (x, width, tone); `text` says the same in words."""
 
     cluster: str
-    y: int
     segments: tuple[tuple[float, float, str], ...]
     total: int
     text: str
@@ -32,17 +29,19 @@ class Bar:
 def to_bars(items: Sequence[Mapping[str, Any]]) -> list[Bar]:
     """Return the bars of the picture: replicas that fit elsewhere, stay, or find no room. The longest is full width."""
     longest = max((item["loss"]["replicas"] for item in items), default=0)
-    scale = (WIDTH - LABEL - _COUNT) / longest if longest else 0.0
+    scale = _WIDTH / longest if longest else 0.0
     bars = []
-    for at, item in enumerate(items):
+    for item in items:
         loss = item["loss"]
         fitting = loss["replicas"] - loss["homeless"] - loss["staying"]
-        x, segments = float(LABEL), []
+        x, segments = 0.0, []
         for count, tone in ((fitting, "fits"), (loss["staying"], "stays"), (loss["homeless"], "homeless")):
             if count:
-                segments.append((round(x, 1), round(count * scale, 1), tone))
+                segments.append((round(x, 2), round(count * scale, 2), tone))
                 x += count * scale
-        bars.append(Bar(item["cluster"], at * ROW, tuple(segments), loss["replicas"], verdict_of(item)[1]))
+        bars.append(
+            Bar(item["cluster"], tuple(segments), loss["replicas"], f"{item['cluster']}: {verdict_of(item)[1]}")
+        )
     return bars
 
 
@@ -73,7 +72,6 @@ async def _load(page: Page) -> Mapping[str, Any]:
         "items": items,
         "count": found["count"],
         "bars": to_bars(items),
-        "size": (WIDTH, len(items) * ROW, LABEL, ROW),
         "verdicts": {item["cluster"]: verdict_of(item) for item in items},
         "lost": items[0] if query.get("without") and not problem else None,
         "amount": to_amount,

@@ -16,6 +16,7 @@ from federation.web.ui.screen import Collection, Page, Screen
 
 _RECORDS_MAX = 50
 """Decisions to read; the journal keeps about twenty of an object."""
+_NONE = "–"  # noqa: RUF001  # a dash, as in other tables
 _CLUSTERS = 40
 """Clusters to show; further ones are counted, and found by name."""
 
@@ -104,19 +105,23 @@ def _to_line(row: ClusterRow, explanation: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": row.name,
         "tone": "good" if row.name in placed else "bad" if row.rejected_by else "unknown",
-        "replicas": decisiontext.replicas_text(placed.get(row.name), is_present=row.name in placed),
-        "before": decisiontext.replicas_text(row.previous, is_present=row.was_selected),
+        "replicas": _replicas(placed.get(row.name), is_present=row.name in placed),
+        "before": _replicas(row.previous, is_present=row.was_selected),
         "why": decisiontext.reason_text(row, verdict, is_kept=is_kept),
         "scores": row.scores,
     }
 
 
 def _placed(row: ClusterRow | None) -> str:
-    return "-" if row is None else decisiontext.replicas_text(row.replicas, is_present=row.is_selected)
+    return _NONE if row is None else _replicas(row.replicas, is_present=row.is_selected)
+
+
+def _replicas(count: int | None, *, is_present: bool) -> str:
+    return decisiontext.replicas_text(count, is_present=True) if is_present else _NONE
 
 
 def _total(row: ClusterRow | None) -> str:
-    return "-" if row is None or row.total is None else str(row.total)
+    return _NONE if row is None or row.total is None else str(row.total)
 
 
 def _is_same(item: Mapping[str, Any], about: Mapping[str, str]) -> bool:

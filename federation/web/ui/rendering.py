@@ -1,5 +1,6 @@
 """Templates and what they share: filters, the security headers, and the files that browsers get."""
 
+import re
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -7,11 +8,13 @@ from typing import Any
 
 from fastapi import Response
 from jinja2 import ChainableUndefined, Environment, FileSystemLoader
+from markupsafe import Markup, escape
 
 from federation.apimachinery.clock import parse_rfc3339
 
 _HERE = Path(__file__).parent
 TEMPLATES = _HERE / "templates"
+_TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
 STATIC_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"
@@ -47,6 +50,19 @@ def to_age(value: Any, now: datetime) -> str:
     return f"{seconds}s"
 
 
+def to_plain_times(text: Any) -> Markup:
+    """Return a sentence as HTML, with its RFC 3339 times written for people."""
+    return Markup(_TIME.sub(_plain_time, str(escape(text or ""))))  # noqa: S704  # it is escaped
+
+
+def _plain_time(found: re.Match[str]) -> str:
+    then = parse_rfc3339(found[0])
+    if then is None:
+        return found[0]
+    words = f"{then:%Y-%m-%d %H:%M:%S}".removesuffix(":00")
+    return f'<time datetime="{found[0]}">{words} UTC</time>'
+
+
 @cache
 def _environment(folder: Path) -> Environment:
     environment = Environment(
@@ -57,6 +73,7 @@ def _environment(folder: Path) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["age"] = to_age
+    environment.filters["plain"] = to_plain_times
     return environment
 
 

@@ -1,6 +1,7 @@
 """The list of objects over HTTP: filters, pages, and nothing that the user may not list."""
 
 from pathlib import Path
+from typing import Any, cast
 
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import a_world
@@ -9,8 +10,10 @@ from tests.unit.apiserver.rbacobjects import BOB, grant, rule, user, wait_allowe
 from tests.unit.web.test_delivery import served
 
 from federation.api.resources import DELIVERY_SUSPENSIONS, PROPAGATION_POLICIES
-from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
+from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, Object
 from federation.apiserver.auth.identity import Attributes, User
+from federation.runtime.controller import Key
+from federation.runtime.federatedobjects import FederatedObjects
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView
 from federation.web.objectrows import Row
@@ -169,6 +172,40 @@ async def test_a_row_follows_its_source_when_nothing_else_changes(tmp_path: Path
                 await world.settle()
                 (item,) = (await admin.get(f"{PATH}?kind=Deployment")).json()["items"]
                 assert item["ready"] == ready
+
+
+class CountedReads:
+    """Federated objects of which each read is counted."""
+
+    def __init__(self, objects: FederatedObjects) -> None:
+        self._objects = objects
+        self.count = 0
+
+    def get(self, key: Key) -> Object | None:
+        self.count += 1
+        return self._objects.get(key)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._objects, name)
+
+
+async def test_the_first_list_reads_nothing_after_rows_were_made_beforehand() -> None:
+    async with a_world(members=("east",)) as world:
+        plane = world.plane
+        delivery = DeliveryView(
+            plane.objects, plane.informers, plane.members, plane.member_records, plane.tolerated, plane.preview
+        )
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        for number in range(60):
+            await world.create(DEPLOYMENTS, a_deployment(f"web-{number}", replicas=2))
+        await world.settle()
+        objects = CountedReads(plane.objects)
+        view = ObjectListView(cast("FederatedObjects", objects), plane.informers, delivery, world.clock)
+        await view.fill()
+        filled, silent = objects.count, view.silent_clusters()
+        assert filled >= 60
+        rows = [row for type_ in view.types() for row in view.rows(type_, "", silent)]
+        assert (len(rows) >= 60, objects.count) == (True, filled)
 
 
 async def test_a_list_reads_only_objects_that_have_changed() -> None:

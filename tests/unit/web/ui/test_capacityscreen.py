@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from federation.web.ui.capacityscreen import LABEL, WIDTH, to_bars, verdict_of
+from federation.web.ui.capacityscreen import to_bars, verdict_of
 
 
 def an_item(name: str, replicas: int = 0, homeless: int = 0, staying: int = 0) -> dict[str, Any]:
@@ -12,12 +12,11 @@ def an_item(name: str, replicas: int = 0, homeless: int = 0, staying: int = 0) -
 def test_segments_join_without_gaps_and_the_longest_bar_fills_the_picture() -> None:
     long, short, empty = to_bars([an_item("a", 10, homeless=4, staying=1), an_item("b", 5), an_item("c")])
     assert [tone for _, _, tone in long.segments] == ["fits", "stays", "homeless"]
-    ends = [LABEL, *(round(x + width, 1) for x, width, _ in long.segments)]
+    ends = [0.0, *(round(x + width, 2) for x, width, _ in long.segments)]
     assert [x for x, _, _ in long.segments] == ends[:-1]
-    assert ends[-1] <= WIDTH
-    assert short.segments == ((LABEL, round((ends[-1] - LABEL) / 2, 1), "fits"),)
+    assert ends[-1] == 100.0
+    assert short.segments == ((0.0, 50.0, "fits"),)
     assert empty.segments == ()
-    assert [bar.y for bar in (long, short, empty)] == [0, 26, 52]
 
 
 def test_the_verdict_names_the_worst() -> None:

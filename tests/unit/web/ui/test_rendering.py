@@ -1,0 +1,20 @@
+"""What templates do with texts."""
+
+import pytest
+
+from federation.web.ui.rendering import to_plain_times
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("holds until 2040-01-01T00:00:00Z: asleep", "2040-01-01 00:00 UTC</time>: asleep"),
+        ("at 2026-11-27T21:16:36.123456Z.", '<time datetime="2026-11-27T21:16:36.123456Z">2026-11-27 21:16:36 UTC'),
+        ("on 2026-99-27T21:16:36Z", "on 2026-99-27T21:16:36Z"),
+        ("<b>2026-11-27T21:16:36Z</b>", "&lt;b&gt;<time"),
+        (None, ""),
+    ],
+    ids=["whole-minute", "fraction", "no-time", "markup-is-escaped", "none"],
+)
+def test_times_in_sentences_are_for_people_and_markup_is_escaped(text: str | None, shown: str) -> None:
+    assert shown in str(to_plain_times(text))
