@@ -53,8 +53,8 @@ _KEPT_MAX = 20_000
 """Rows that are kept; those of further objects are made again for each list."""
 _SLICE = 200
 """Objects that are looked at before other requests get their turn."""
-_FILL_SLICE, _FILL_PAUSE_S = 50, 0.005
-"""Rows that are made beforehand without a pause: as many as take five milliseconds."""
+_FILL_SLICE = 50
+"""Rows that are made beforehand before others get their turn: as many as take five milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class ObjectListView:
                 yield row
 
     async def fill(self) -> None:
-        """Make the rows of all objects beforehand, which takes a second for 5,000, so that no request does."""
+        """Make the rows of all objects beforehand, which takes half a second for 5,000, so that no request does it."""
         await self._objects.wait_synced()
         for informer in (self._clusters, self._projects):
             await informer.wait_synced()
@@ -158,7 +158,7 @@ class ObjectListView:
                 if len(self._kept) >= _KEPT_MAX:
                     return
                 if number % _FILL_SLICE == 0:
-                    await self._clock.sleep(_FILL_PAUSE_S)
+                    await asyncio.sleep(0)
 
     def _make(self, key: Key, type_: FederatedType, silent: frozenset[str], now: datetime) -> Row | None:
         federated = self._objects.get(key)

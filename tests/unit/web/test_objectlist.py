@@ -200,7 +200,7 @@ async def test_the_first_list_reads_nothing_after_rows_were_made_beforehand() ->
             await world.create(DEPLOYMENTS, a_deployment(f"web-{number}", replicas=2))
         await world.settle()
         objects = CountedReads(plane.objects)
-        view = ObjectListView(cast("FederatedObjects", objects), plane.informers, delivery, world.clock)
+        view = ObjectListView(cast("FederatedObjects", objects), plane.informers, delivery)
         await view.fill()
         filled, silent = objects.count, view.silent_clusters()
         assert filled >= 60
