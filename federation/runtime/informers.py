@@ -112,6 +112,11 @@ class Informers:
         """Return the informers in use."""
         return [shared.informer for shared in self._shared.values()]
 
+    @property
+    def have_malformed(self) -> bool:
+        """Whether any informer got items that are not Kubernetes objects; asked with every probe."""
+        return any(shared.informer.has_malformed for shared in self._shared.values())
+
     async def wait_synced(self) -> None:
         """Wait until every informer in use has its first complete list."""
         for informer in self.all():

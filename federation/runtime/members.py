@@ -376,7 +376,7 @@ class Members:
     def malformed(self, cluster: str) -> list[str]:
         """Return the resources of which the cluster sends items that are not Kubernetes objects."""
         member = self._members.get(cluster)
-        informers = member.informers.all() if member is not None else []
+        informers = member.informers.all() if member is not None and member.informers.have_malformed else []
         return sorted({informer.resource.group_resource for informer in informers if informer.has_malformed})
 
     # -- running

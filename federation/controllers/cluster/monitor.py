@@ -109,10 +109,11 @@ class Monitor:
         self._requested_s = float("inf")
         self._is_dirty = False
         self._sum: Object | None = None
+        self._reported: tuple[Object, str] | None = None  # the resources published last, and the cluster's revision
         self._refused: dict[str, Any] = {}
         self._refusal = ""
         self._malformed: list[str] = []
-        self._wake = asyncio.Event()
+        self._sleeper: asyncio.Future[None] | None = None
 
     def saw(self, resource: Resource, old: Object | None, new: Object | None) -> None:
         """Apply a change of a node, or of a pod without a node."""
@@ -135,7 +136,7 @@ class Monitor:
         self._sum = None
         if not self._is_dirty:
             self._is_dirty = True
-            self._wake.set()
+            self._wake()
 
     def saw_definition(self, old: Object | None, new: Object | None) -> None:
         """Discover the member's API soon if its copy of a CustomResourceDefinition begins or ends to serve types."""
@@ -160,12 +161,12 @@ class Monitor:
         due_s = self._probed_s + self._options.cadence.recheck_s
         if due_s < self._requested_s:
             self._requested_s = due_s
-            self._wake.set()
+            self._wake()
 
     def probe_soon(self) -> None:
         """Probe without waiting for the period to end."""
         self._requested_s = float("-inf")
-        self._wake.set()
+        self._wake()
 
     def check_rights_soon(self) -> None:
         """Check our rights, and probe, without waiting for the period to end."""
@@ -212,14 +213,16 @@ class Monitor:
         if delay_s <= 0:
             await asyncio.sleep(0)
             return
-        self._wake.clear()
-        sleeper = asyncio.ensure_future(self._clock.sleep(delay_s))
-        waker = asyncio.ensure_future(self._wake.wait())
+        self._sleeper = asyncio.ensure_future(self._clock.sleep(delay_s))
         try:
-            await asyncio.wait((sleeper, waker), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((self._sleeper,))
         finally:
-            sleeper.cancel()
-            waker.cancel()
+            self._sleeper.cancel()
+            self._sleeper = None
+
+    def _wake(self) -> None:
+        if self._sleeper is not None:
+            self._sleeper.cancel()
 
     async def _probe(self) -> None:
         """Probe once and publish the result."""
@@ -262,7 +265,9 @@ class Monitor:
         if self._authorized is not None:
             conditions.append(self._authorized)
         try:
-            await self._publisher.publish(self._name, conditions, more)
+            is_written = await self._publisher.publish(self._name, conditions, more)
+            if "resources" in more and not is_written:  # what was written is compared once more
+                self._reported = more["resources"], _revision_of(self._publisher.cluster(self._name) or {})
         except (Invalid, RequestEntityTooLarge) as error:
             # The member's own names and numbers make the report unusable: only that is published, and the loop goes on.
             self._refused = dict(more)
@@ -372,7 +377,9 @@ class Monitor:
             return health.not_usable(REASON_CLUSTER_LIMIT_EXCEEDED, exceeded), more
         is_reported = bool(status.get("resources"))
         resources = self._resources()
-        if resources is not None and (self._refused or self._clock.monotonic() >= self._resources_due_s):
+        is_due = self._clock.monotonic() >= self._resources_due_s
+        is_due = is_due and self._reported != (resources, _revision_of(cluster))
+        if resources is not None and (self._refused or is_due):
             more |= self._capacity(cluster, resources)
         if resources is None and not is_reported:
             text = "the member's nodes and pods cannot be listed (yet)"
@@ -432,6 +439,10 @@ class Monitor:
         if self._sum is None:
             self._sum = self._collector.resources().to_status()
         return self._sum
+
+
+def _revision_of(cluster: Object) -> str:
+    return str((cluster.get("metadata") or {}).get("resourceVersion", ""))
 
 
 async def _wait_synced(informers: Iterable[Informer]) -> None:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from federation.api import names
@@ -36,10 +37,15 @@ class ConditionWanted:
 
 def health_conditions(state: HealthState) -> list[ConditionWanted]:
     """Return the Ready and Offline conditions of a cluster's health."""
-    return [
+    return [*_health_conditions(state)]
+
+
+@lru_cache(maxsize=64)
+def _health_conditions(state: HealthState) -> tuple[ConditionWanted, ConditionWanted]:
+    return (
         ConditionWanted(names.CLUSTER_READY, state.ready, state.ready_reason, state.message),
         ConditionWanted(names.CLUSTER_OFFLINE, state.offline, state.offline_reason, state.message),
-    ]
+    )
 
 
 def published_health(cluster: Object) -> HealthState | None:
@@ -84,6 +90,15 @@ def plan_conditions(
     return held if changed else None
 
 
+def refresh_in_s(
+    present: list[dict[str, Any]] | None, wanted: list[ConditionWanted], now: datetime, *, refresh_s: float
+) -> float:
+    """Return for how long the published probe times of these conditions, which are up to date, still are."""
+    probed_at = [conditions.find(present, want.type) for want in wanted]
+    times = [from_rfc3339(found["lastProbeTime"]) for found in probed_at if found is not None]
+    return min(((time - now).total_seconds() + refresh_s for time in times), default=0.0)
+
+
 def _is_stale(condition: Mapping[str, Any], now: datetime, refresh_s: float) -> bool:
     try:
         probed_at = from_rfc3339(str(condition.get("lastProbeTime", "")))
@@ -111,6 +126,8 @@ class Publisher:
         self._refresh_s = refresh_s
         self._assumed: AssumeCache[str] = AssumeCache(cached)
         self._locks: dict[str, asyncio.Lock] = {}
+        self._settled: dict[str, tuple[str, list[ConditionWanted], float]] = {}
+        """By cluster: the revision that has these conditions, and the monotonic time until which nothing is due."""
 
     def cluster(self, name: str) -> Object | None:
         """Return the newest known state of a FederatedCluster, with its apiVersion and kind."""
@@ -124,12 +141,13 @@ class Publisher:
         self._assumed.prune(name)
         if cluster is None:
             self._locks.pop(name, None)
+            self._settled.pop(name, None)
 
     async def publish(self, name: str, wanted: list[ConditionWanted], more: Mapping[str, Any] | None = None) -> bool:
         """Write the conditions and fields that differ; None removes a field. Return True if anything was written."""
         async with self._locks.setdefault(name, asyncio.Lock()):
             cluster = self.cluster(name)
-            if cluster is None:
+            if cluster is None or (not more and self._is_settled(name, cluster, wanted)):
                 return False
             present = cluster.get("status") or {}
             status = {key: value for key, value in (more or {}).items() if present.get(key) != value}
@@ -138,12 +156,26 @@ class Publisher:
             if planned is not None and planned != present.get("conditions"):
                 status["conditions"] = planned
             if not status:
+                self._settle(name, cluster, wanted)
                 return False
             # A merge patch merges maps: a key that vanished must be named to be removed.
             for key, value in status.items():
                 if isinstance(value, Mapping):
                     status[key] = _with_nulls(present.get(key) or {}, value)
             return await self._patch(name, {"status": status}, "status") is not None
+
+    def _is_settled(self, name: str, cluster: Object, wanted: list[ConditionWanted]) -> bool:
+        """Return whether an earlier call found that these conditions are published, as nearly every probe does."""
+        known = self._settled.get(name)
+        if known is None or known[0] != cluster["metadata"]["resourceVersion"] or known[1] != wanted:
+            return False
+        return self._clock.monotonic() < known[2]
+
+    def _settle(self, name: str, cluster: Object, wanted: list[ConditionWanted]) -> None:
+        if wanted:
+            found = (cluster.get("status") or {}).get("conditions")
+            left_s = refresh_in_s(found, wanted, self._clock.now(), refresh_s=self._refresh_s)
+            self._settled[name] = cluster["metadata"]["resourceVersion"], wanted, self._clock.monotonic() + left_s
 
     async def set_finalizers(self, cluster: Object, finalizers: list[str]) -> Object | None:
         """Write the finalizers of exactly this state; Conflict if it is not the newest, None if the cluster is gone."""

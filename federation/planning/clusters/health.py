@@ -8,6 +8,7 @@ reconciled when it changes. `next_probe_s` says when a member is probed again. `
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 from federation.api import names
 from federation.planning.clusters.names import (
@@ -54,6 +55,7 @@ class HealthState:
         return self.ready, self.ready_reason, self.offline, self.offline_reason
 
 
+@cache
 def healthy(path: str = "/readyz") -> HealthState:
     """Return the health for the answer "ok" of the probed path."""
     return HealthState("True", REASON_CLUSTER_READY, "False", REASON_CLUSTER_REACHABLE, f"{path} responded with ok")

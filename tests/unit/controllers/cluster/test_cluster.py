@@ -50,8 +50,11 @@ async def test_an_idle_federation_writes_almost_nothing() -> None:
     async with member_world(2) as world:
         await world.pass_time(10)
         world.plane.line.calls.clear()
+        before = (await world.condition("m1", names.CLUSTER_READY))["lastProbeTime"]
         await world.pass_time(120, step_s=0.5)
         assert world.plane.line.writes() == []
+        await world.pass_time(200)
+        assert (await world.condition("m1", names.CLUSTER_READY))["lastProbeTime"] > before
 
 
 async def test_capacity_follows_pods_but_not_each_of_them() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from federation.apimachinery.clock import to_rfc3339
-from federation.controllers.cluster.statuswriter import ConditionWanted, plan_conditions
+from federation.controllers.cluster.statuswriter import ConditionWanted, plan_conditions, refresh_in_s
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 READY = ConditionWanted("Ready", "True", "ClusterReady", "ok")
@@ -35,3 +35,17 @@ def test_times_of_a_clock_that_was_ahead_are_corrected(
     planned = plan_conditions(_held(since_s, probed_s), [READY], NOW, refresh_s=300)
     expected = None if written_since_s is None else _held(written_since_s, 0)
     assert planned == expected
+
+
+@pytest.mark.parametrize("probed_s", [0, -10, -299, 30])
+def test_published_conditions_are_up_to_date_for_exactly_as_long_as_no_write_is_planned(probed_s: float) -> None:
+    held = _held(-900, probed_s)
+    left_s = refresh_in_s(held, [READY], NOW, refresh_s=300)
+    assert left_s == 300 + probed_s
+    for at_s, is_due in ((left_s - 1, False), (left_s, True)):
+        planned = plan_conditions(held, [READY], NOW + timedelta(seconds=at_s), refresh_s=300)
+        assert (planned is not None) == is_due
+
+
+def test_conditions_that_are_not_published_are_due_at_once() -> None:
+    assert refresh_in_s([], [READY], NOW, refresh_s=300) == 0
