@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
 from federation.client.client import PatchType
 from federation.client.http import HTTPClient
+from federation.planning.steps.strategy import Limits
 
 NAMESPACE = "bare"
 WRITERS = 16
@@ -37,7 +38,7 @@ class BareClient:
     def __init__(self, clients: dict[str, HTTPClient], to_deployment: ToDeployment, count: int) -> None:
         self._clients = list(clients.values())
         self._to_deployment = to_deployment
-        self._count = count
+        self.count = count
 
     async def start(self) -> None:
         for client in self._clients:
@@ -48,7 +49,7 @@ class BareClient:
 
     async def apply_all(self, replicas: int, tag: str, label: str = "") -> float:
         """Create or change all Deployments, with so many replicas over all members."""
-        return await self._of_all(lambda client, index: self._apply(client, index, replicas, tag, label))
+        return await self._of_all(lambda client, index: self.apply(client, index, replicas, tag, label))
 
     async def settle(self) -> None:
         """Wait until the pods of all Deployments are as wanted, so that the next change starts from rest."""
@@ -65,19 +66,29 @@ class BareClient:
     async def apply_one(self, index: int, replicas: int) -> float:
         """Create one Deployment in all members at once."""
         started = time.monotonic()
-        await asyncio.gather(*(self._apply(client, index, replicas, "1.0", "") for client in self._clients))
+        await asyncio.gather(*(self.apply(client, index, replicas, "1.0", "") for client in self._clients))
         return time.monotonic() - started
 
     async def _of_all(self, work: Callable[[HTTPClient, int], Awaitable[None]]) -> float:
-        targets = [(client, index) for index in range(self._count) for client in self._clients]
+        targets = [(client, index) for index in range(self.count) for client in self._clients]
         started = time.monotonic()
         await in_parallel(len(targets), lambda at: work(*targets[at]), writers=WRITERS * len(self._clients))
         return time.monotonic() - started
 
-    async def _apply(self, client: HTTPClient, index: int, replicas: int, tag: str, label: str) -> None:
+    def name_of(self, index: int) -> str:
+        """Return the name of a Deployment."""
+        return str(self._to_deployment(index, 1)["metadata"]["name"])
+
+    async def apply(
+        self, client: HTTPClient, index: int, replicas: int, tag: str, label: str, limits: Limits | None = None
+    ) -> None:
+        """Create or change one Deployment in one member; `limits` are those of its updates."""
         body = self._to_deployment(index, max(1, replicas // len(self._clients)))
+        if limits is not None:
+            rolling = {"maxSurge": limits.surge, "maxUnavailable": limits.unavailable}
+            body["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": rolling}
         body["metadata"] |= {"namespace": NAMESPACE, "labels": {**body["metadata"]["labels"], "override": label}}
-        body["spec"]["template"]["spec"]["containers"][0]["image"] = f"registry.example/app:{tag}"
+        body["spec"]["template"]["spec"]["containers"][0]["image"] = to_image(tag)
         await client.patch(
             DEPLOYMENTS,
             body["metadata"]["name"],
@@ -89,15 +100,21 @@ class BareClient:
         )
 
 
+def to_image(tag: str) -> str:
+    """Return the image of bare Deployments."""
+    return f"registry.example/app:{tag}"
+
+
 async def _are_settled(client: HTTPClient) -> bool:
     # In pages: ten thousand Deployments are more bytes than the client takes in one response.
     async for each in client.list_all(DEPLOYMENTS, NAMESPACE, limit=500):
-        if not _is_settled(each):
+        if not are_pods_ready(each):
             return False
     return True
 
 
-def _is_settled(deployment: Object) -> bool:
+def are_pods_ready(deployment: Object) -> bool:
+    """Return whether a member has all pods of the newest version, ready, and no other."""
     status, wanted = deployment.get("status") or {}, deployment["spec"]["replicas"]
     is_observed = status.get("observedGeneration") == deployment["metadata"]["generation"]
     counts = (status.get(field) for field in ("replicas", "updatedReplicas", "readyReplicas"))

@@ -1,7 +1,8 @@
 """The performance goals as data: which benchmarks are run, and which of their results have which limit.
 
 `table.py` runs and prints them. A limit is a number in the unit of the result, or a multiple of what a bare client, which
-makes the same writes without a control plane, takes in the same run.
+makes the same writes without a control plane, takes in the same run. For an image it is a perfect controller, which keeps
+to the same limits (`perfectrollout.py`).
 """
 
 from dataclasses import dataclass
@@ -54,14 +55,14 @@ DECISION_GOALS_MS = {100: (0.25, 1.0), 500: (0.7, 3.0), 1000: (1.2, 6.0)}
 
 GOALS = (
     Goal("create, until all members have all", "propagation", "makespan_s", 1.25, "s", "bare_client_s"),
-    Goal("scale all", "propagation", "scale_fan_out_s", 1.25, "s", "bare_scale_s"),
-    Goal("change one override of all: a label", "propagation", "override_fan_out_s", 1.25, "s", "bare_override_s"),
-    Goal("change one override of all: an image", "propagation", "rollout_fan_out_s", 1.25, "s", "bare_rollout_s"),
+    Goal("scale all", "propagation", "scale_fan_out_s", 1.5, "s", "bare_scale_s"),
+    Goal("change one override of all: a label", "propagation", "override_fan_out_s", 1.5, "s", "bare_override_s"),
+    Goal("an image, until all pods are replaced", "propagation", "rollout_s", 1.25, "s", "perfect_rollout_s"),
     Goal("delete all, until members are empty", "propagation", "delete_s", 1.5, "s", "bare_delete_s"),
     Goal("host writes per Deployment", "propagation", "host_writes_per_deployment", 5, ""),
-    Goal("CPU per Deployment, host API included", "propagation", "control_cpu_ms_per_deployment", 4, "ms"),
-    Goal("latency at 1 per s, P50", "latency", "latency_p50_ms", 1.25, "ms", "bare_latency_p50_ms"),
-    Goal("latency at 1 per s, P99", "latency", "latency_p99_ms", 1.25, "ms", "bare_latency_p99_ms"),
+    Goal("CPU per Deployment, host API included", "propagation", "control_cpu_ms_per_deployment", 6, "ms"),
+    Goal("latency at 1 per s, P50", "latency", "latency_p50_ms", 1.5, "ms", "bare_latency_p50_ms"),
+    Goal("latency at 1 per s, P99", "latency", "latency_p99_ms", 1.5, "ms", "bare_latency_p99_ms"),
     Goal("status at 1 change per s, replica lost, P50", "status", "lost_p50_ms", 10, "ms"),
     Goal("status at 1 change per s, recovered, P50", "status", "recovered_p50_ms", 10, "ms"),
     Goal("status burst, replicas lost, P99", "status", "burst_lost_p99_ms", 300, "ms"),

@@ -26,9 +26,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
-from bareclient import BareClient, in_parallel
+from bareclient import BareClient, in_parallel, to_image
 from countedwork import CountedWork, read_counted_work
 from hangingproxy import HangingProxy
+from perfectrollout import DEFAULT_LIMIT, PerfectRollout, is_rolled_out
 from processes import (
     ControlPlane,
     Database,
@@ -299,7 +300,7 @@ async def measure(options: argparse.Namespace, federation: Federation) -> dict[s
             if not options.rate:
                 results.update(await measure_fan_out(options, federation, arrivals, healthy))
                 results.update(await measure_delete(options, federation, arrivals, healthy))
-                results.update(await measure_bare(bare, options.replicas))
+                results.update(await measure_bare(bare, list(clients.values()), options))
         for task in background:
             task.cancel()
     results |= {f"{name}_rss_peak_mb": round(peak, 1) for name, peak in sampler.rss_peak_mb.items()}
@@ -468,13 +469,13 @@ async def measure_override(
     """Change the label of the override policy, then its image; return the seconds until the last member has it.
 
     New images are rolled out within the limits of each Deployment's strategy, over all members together: one waits for
-    the new pods of another.
+    the new pods of another. That ends when the members have replaced all pods.
     """
     sampler, count = federation.sampler, options.deployments
     results: dict[str, float] = {}
     changes: dict[str, tuple[Object, Callable[[Object], bool]]] = {
         "override": (to_override("2.0", "2"), lambda d: d["metadata"]["labels"].get(LABEL) == "2"),
-        "rollout": (to_override("3.0", "2"), lambda d: image_of(d).endswith(":3.0")),
+        "rollout": (to_override("3.0", "2"), lambda d: is_rolled_out(d, to_image("3.0"))),
     }
     for name, (policy, has_arrived) in changes.items():
         arrivals.expect(has_arrived)
@@ -482,16 +483,12 @@ async def measure_override(
         patch = {"spec": policy["spec"]}
         await federation.host.patch(OVERRIDE_POLICIES, "bench", patch, patch_type=PatchType.MERGE, namespace=NAMESPACE)
         await arrivals.wait(count, members, options.timeout)
-        results[f"{name}_fan_out_s"] = round(time.monotonic() - began, 3)
+        results["rollout_s" if name == "rollout" else f"{name}_fan_out_s"] = round(time.monotonic() - began, 3)
         results[f"{name}_cpu_s"] = round(sampler.cpu_s("control") - cpu, 2)
         await wait_for_status(federation.host, count, options.timeout)
         counted = (await federation.work()).since(work, count)
         results |= {f"{each}_per_{name}": value for each, value in counted.items()}
     return results
-
-
-def image_of(deployment: Object) -> str:
-    return str(deployment["spec"]["template"]["spec"]["containers"][0]["image"])
 
 
 async def measure_delete(
@@ -516,18 +513,24 @@ async def measure_delete(
     }
 
 
-async def measure_bare(bare: BareClient, replicas: int) -> dict[str, float]:
-    """Return the seconds that a client without a control plane needs for the same writes to the same members."""
+async def measure_bare(bare: BareClient, clients: list[HTTPClient], options: argparse.Namespace) -> dict[str, float]:
+    """Return the seconds that a client without a control plane needs for the same changes of the same members.
+
+    The image is rolled out by a perfect controller, within the same limits over all members.
+    """
+    replicas = options.replicas
     changes = {
         "bare_client_s": (replicas, "1.0", ""),
         "bare_scale_s": (replicas * 2, "1.0", ""),
         "bare_override_s": (replicas * 2, "1.0", "changed"),
-        "bare_rollout_s": (replicas * 2, "2.0", "changed"),
     }
     results: dict[str, float] = {}
     for name, change in changes.items():
         results[name] = round(await bare.apply_all(*change), 3)
         await bare.settle()
+    perfect = PerfectRollout(bare, clients, replicas * 2, options.rollout_limit or DEFAULT_LIMIT)
+    results["perfect_rollout_s"] = round(await perfect.run("2.0", "changed"), 3)
+    await bare.settle()
     return {**results, "bare_delete_s": round(await bare.delete_all(), 3)}
 
 

@@ -14,9 +14,12 @@ import profiles  # noqa: E402
 from distance import Delayed  # noqa: E402
 from goals import GOALS, RUNS, Goal, Run  # noqa: E402
 from measured import BenchmarkFailed, run_benchmark  # noqa: E402
+from perfectrollout import shares_of  # noqa: E402
 from quick import exceeded  # noqa: E402
 from report import print_report  # noqa: E402
 from table import to_lines, to_row  # noqa: E402
+
+from federation.planning.steps.strategy import Limits  # noqa: E402
 
 ABSOLUTE = Goal("status", "status", "p50_ms_{size}", 10, "ms")
 RELATIVE = Goal("create", "propagation", "makespan_s", 1.25, "s", "bare_s")
@@ -25,6 +28,18 @@ RUN = Run("some")
 
 def test_counted_work_above_its_limit_is_named() -> None:
     assert exceeded({"writes": 5.01, "reads": 3}, {"writes": 5, "reads": 3}) == ["writes: 5.01, the limit is 5"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "members", "shares"),
+    [
+        (Limits(2, 1), 3, [Limits(1, 0), Limits(1, 0), Limits(0, 1)]),
+        (Limits(1, 0), 3, [Limits(1, 0)]),
+        (Limits(3, 2), 2, [Limits(2, 1), Limits(1, 1)]),
+    ],
+)
+def test_the_shares_of_a_perfect_rollout_are_together_the_limits_of_all(limits, members, shares) -> None:
+    assert shares_of(limits, members) == shares
 
 
 def test_a_limit_of_something_that_is_not_measured_fails() -> None:
