@@ -19,7 +19,7 @@ from federation.apiserver.semantics.cel.budget import TENANT_LIMIT
 from federation.apiserver.semantics.cel.composition import Environment
 from federation.planning.aggregation.rules import RuleError
 from federation.planning.waves.metricsources import LABEL_NAME, Sources
-from federation.planning.waves.waverules import has_waves, kinds_with_waves
+from federation.planning.waves.rolloutpart import has_waves, kinds_with_waves
 
 _FIELDS: Final = {"object": OBJECT_FIELDS}
 _COMPILED_MAX: Final = 256
@@ -45,7 +45,7 @@ def compile_gate(text: str) -> Callable[[Mapping[str, Any]], bool]:
 
 
 def kind_causes(spec: Mapping[str, Any]) -> list[Object]:
-    """Return a field error if a policy has waves but selects only kinds that have no pods to replace."""
+    """Return a field error if a policy has waves but selects only kinds that waves do not apply to."""
     selectors = spec.get("resourceSelectors") or ()
     if not spec.get("rollout") or not selectors or any(map(has_waves, selectors)):
         return []

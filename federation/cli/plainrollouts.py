@@ -15,7 +15,7 @@ from federation.cli.whydelivery import read_delivery
 from federation.planning.status.podproblems import find_problem
 from federation.planning.steps.strategy import is_paused as is_workload_paused
 from federation.planning.steps.strategy import pause_patch
-from federation.planning.waves.waverules import has_waves
+from federation.planning.waves.rolloutpart import replaces_pods
 from federation.terminal.plaintext import print_document
 from federation.terminal.printing import make_console, print_field, print_rows
 
@@ -28,7 +28,7 @@ _DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
 
 async def status(host: "HTTPClient", resource: Resource, workload: Object, text: str, output: str) -> int:
     """Print the pods of each cluster and why its update is not complete; return 0 if all are complete, 1 otherwise."""
-    if not has_waves({"apiVersion": resource.api_version, "kind": resource.kind}):
+    if not replaces_pods({"apiVersion": resource.api_version, "kind": resource.kind}):
         raise ConfigurationError(f"{text}: a {resource.kind} has no rollout, because it does not replace its pods")
     metadata = workload["metadata"]
     delivery = await read_delivery(host, resource, metadata.get("namespace", ""), metadata["name"])

@@ -31,12 +31,14 @@ from federation.planning.steps.memberstate import (
     is_observed,
     is_status_change,
     replicas_of,
+    to_copy,
     to_target,
     with_status,
 )
 from federation.planning.steps.steps import UNKNOWN_PODS, Step, Target, plan_steps
 from federation.planning.steps.strategy import Strategy, strategy_of, within
 from federation.planning.steps.waveapproval import approved_revisions
+from federation.planning.waves.rolloutpart import rollout_part
 from federation.planning.waves.waverules import is_approval_due
 from federation.runtime.controller import Key
 
@@ -162,12 +164,12 @@ class Rollouts:
         return strategy if most is None else within(strategy, replicas, most)
 
     def _hold_copies(self, aim: Aim) -> tuple[dict[str, Step], _Waits]:
-        """Return the steps of clusters whose copy of a workload with waves keeps its pod template, or waits for one."""
+        """Return the steps of clusters whose copy of an object with waves keeps its content, or waits for one."""
         steps: dict[str, Step] = {}
         waits: dict[str, tuple[ClusterStatus, str]] = {}
         subject = aim.subject
-        approved, resource = approved_revisions(subject.federated), subject.type_.resource
-        if approved is None:
+        approved, part = approved_revisions(subject.federated), rollout_part(subject.type_)
+        if approved is None or part is None:
             return steps, waits
         needs_approval = is_approval_due(subject.federated)
         for cluster in sorted(aim.selected):
@@ -177,9 +179,15 @@ class Rollouts:
             wanted = _wanted(subject, cluster)
             if wanted is None or (live is not None and is_management_disabled(live)):
                 continue
-            if names.TEMPLATE_REVISION not in wanted.object["metadata"]["annotations"]:
-                break  # Waves do not apply to its kind.
-            target = to_target(resource, cluster, wanted, live, approved=approved, needs_approval=needs_approval)
+            target = to_copy(
+                part,
+                cluster,
+                wanted,
+                live,
+                resource=subject.type_.resource,
+                approved=approved,
+                needs_approval=needs_approval,
+            )
             if target.is_held and (target.has_old_template or not target.exists):
                 replicas = target.wanted if target.exists else 0
                 steps[cluster] = step = Step(replicas, gets_template=False)
@@ -280,7 +288,7 @@ def _wait_of(target: Target, step: Step) -> tuple[ClusterStatus, str] | None:
     if not step.gets_template and not target.is_departing:
         text = "its update is paused or not approved yet" if target.is_held else "updates of other clusters come first"
         if not target.exists:
-            text = "its pod template is not approved yet"
+            text = "its content is not approved yet"
         return ClusterStatus.WAITING_FOR_UPDATE, text
     if step.replicas == target.wanted:
         return None

@@ -25,7 +25,7 @@ from federation.planning.federatedobject.placements import (
 )
 from federation.planning.federatedobject.schedulingfeedback import feedback_text
 from federation.planning.steps.strategy import has_strategy
-from federation.planning.waves.waverules import has_waves
+from federation.planning.waves.rolloutpart import has_waves
 from federation.scheduling.changenames import changes_annotation
 from federation.scheduling.engine import Placements
 from federation.scheduling.policyspec import Policy

@@ -170,12 +170,12 @@ class Workloads:
     def _scheduler(self) -> PodScheduler:
         devices = DeviceAllocator(self._client, self._informers)
         pods, nodes, claims, classes = map(self._informer, (PODS, NODES, PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES))
-        return PodScheduler(self._client, pods, nodes, claims, classes, self._clock, self._bind, devices)
+        return PodScheduler(self._client, pods, nodes, claims, classes, self._clock, self.bind, devices)
 
     def _informer(self, resource: Resource) -> Informer:
         return self._informers.for_resource(resource)
 
-    async def _bind(self, namespace: str, pod: str, node: str) -> None:
+    async def bind(self, namespace: str, pod: str, node: str) -> None:
         """Create the pod's binding; the Client protocol has no verb for it."""
         binding: Object = {
             "apiVersion": "v1",

@@ -25,11 +25,13 @@ from federation.planning.clusters.nodeclasses import PODS as POD_COUNT
 from federation.planning.clusters.nodeclasses import ceil_amounts, to_texts
 from federation.simulator.options import MemberOptions
 from federation.simulator.workloads import Workloads
-from federation.twin.nodes import amounts_of, copied_nodes
+from federation.twin.nodes import PodKey, amounts_of, copied_nodes, filled_nodes
 
 _STORE = StoreOptions(history_rows_max=10_000)
 _OTHERS = "everything-else"
 """Name of the pods that stand for what is not copied, with the name of their node behind it."""
+_ROOM = "free-room"
+"""Name of the pods that hold what is free, while the copied workloads start, with the name of their node behind it."""
 _ELSEWHERE = "elsewhere"
 """Name of the closed node."""
 
@@ -74,6 +76,7 @@ class TwinMember:
         nodes = copied_nodes(name, resources)
         self._nodes = {node.shape.name: node for node in nodes}
         self._available = amounts_of(resources.get("available"))
+        self._waiting = amounts_of(resources.get("waiting"))
         self.registry = Registry(
             MemoryStore(_STORE, clock=clock), clock=clock, options=HOST_REGISTRY, entropy=SeededEntropy(seed)
         )
@@ -90,7 +93,8 @@ class TwinMember:
         await self.admin.patch(NAMESPACES, names.SYSTEM_NAMESPACE, claim, patch_type=PatchType.MERGE)
         await self._workloads.ensure_nodes()
         for name, node in self._nodes.items():
-            await self._put_pod(name, node.free)  # leaves the room that was used in the original
+            # Leaves the room that was used in the original.
+            await self._put_pod(f"{_ROOM}-{name}", name, node.free)
         self.tasks = [
             asyncio.create_task(self.registry.run(), name=f"registry of {self.name}"),
             asyncio.create_task(self._workloads.run(), name=f"workloads of {self.name}"),
@@ -103,27 +107,29 @@ class TwinMember:
 
     async def fill(self) -> None:
         """Let what is free on each node be what was free in the original, once the copied workloads run."""
-        for name in self._nodes:
-            await self.admin.delete(PODS, f"{_OTHERS}-{name}", KUBE_SYSTEM, grace_period_s=0)
-        used: dict[str, dict[str, int]] = {name: {} for name in self._nodes}
+        held: dict[str, dict[str, int]] = {name: {} for name in self._nodes}
+        pending: list[tuple[PodKey, Mapping[str, int]]] = []
         for pod in (await self.admin.list(PODS)).items:
-            if (on_node := used.get((pod.get("spec") or {}).get("nodeName") or "")) is not None:
-                for resource, amount in {**ceil_amounts(spec_requests(pod["spec"]).items()), POD_COUNT: 1}.items():
+            spec, key = pod.get("spec") or {}, (str(pod["metadata"]["namespace"]), str(pod["metadata"]["name"]))
+            request, node = ceil_amounts(spec_requests(spec).items()), spec.get("nodeName") or ""
+            if not node:
+                pending.append((key, request))
+            elif (on_node := held.get(node)) is not None and key != (KUBE_SYSTEM, f"{_ROOM}-{node}"):
+                for resource, amount in {**request, POD_COUNT: 1}.items():
                     on_node[resource] = on_node.get(resource, 0) + amount
-        for name, node in self._nodes.items():
-            held = used[name]
-            rest = {
-                resource: max(0, amount - node.free.get(resource, 0) - held.get(resource, 0))
-                for resource, amount in node.allocatable.items()
-                if resource != POD_COUNT
-            }
-            await self._put_pod(name, rest)
+        filled = filled_nodes(list(self._nodes.values()), held, pending, self._waiting)
+        for name, node in filled.items():
             # The number of other pods is not copied: the node allows as many more as the original did.
-            allowed = {POD_COUNT: str(node.free.get(POD_COUNT, 0) + held.get(POD_COUNT, 0) + 1)}
-            await self.admin.patch(
-                NODES, name, {"status": {"allocatable": allowed}}, patch_type=PatchType.MERGE, subresource="status"
-            )
-
+            pods = held[name].get(POD_COUNT, 0) + len(node.bound) + 1
+            allocatable = {**node.allocatable, POD_COUNT: self._nodes[name].free.get(POD_COUNT, 0) + pods}
+            texts = {**dict.fromkeys(allocatable, "0"), **to_texts(allocatable)}
+            patch = {"status": {"allocatable": texts}}
+            await self.admin.patch(NODES, name, patch, patch_type=PatchType.MERGE, subresource="status")
+            for namespace, pod_name in node.bound:
+                await self._workloads.bind(namespace, pod_name, name)
+            await self._put_pod(f"{_OTHERS}-{name}", name, node.others)
+        for name in self._nodes:
+            await self.admin.delete(PODS, f"{_ROOM}-{name}", KUBE_SYSTEM, grace_period_s=0)
         await self._fill_elsewhere()
 
     async def _fill_elsewhere(self) -> None:
@@ -138,7 +144,9 @@ class TwinMember:
                 "spec": {"unschedulable": True},
             }
             await self.admin.create(NODES, node)
-            await self._put_pod(_ELSEWHERE, {name: max(0, amount) for name, amount in held.items()})
+            await self._put_pod(
+                f"{_OTHERS}-{_ELSEWHERE}", _ELSEWHERE, {name: max(0, amount) for name, amount in held.items()}
+            )
 
     async def resources(self) -> Mapping[str, Any]:
         """Return `status.resources` as the member is now."""
@@ -164,7 +172,7 @@ class TwinMember:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
-    async def _put_pod(self, node: str, amounts: Mapping[str, int]) -> None:
+    async def _put_pod(self, name: str, node: str, amounts: Mapping[str, int]) -> None:
         requests = to_texts({name: amount for name, amount in amounts.items() if name != POD_COUNT})
         # Of extended resources, requests and limits are equal.
         limits = {name: text for name, text in requests.items() if "/" in name}
@@ -172,7 +180,7 @@ class TwinMember:
         pod: Object = {
             "apiVersion": PODS.api_version,
             "kind": PODS.kind,
-            "metadata": {"name": f"{_OTHERS}-{node}", "namespace": KUBE_SYSTEM},
+            "metadata": {"name": name, "namespace": KUBE_SYSTEM},
             "spec": {"nodeName": node, "containers": [container], "tolerations": [{"operator": "Exists"}]},
         }
         await self.admin.create(PODS, pod)

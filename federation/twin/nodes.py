@@ -1,4 +1,4 @@
-"""Rebuild the nodes of a cluster from `status.resources` of its FederatedCluster. Pure.
+"""Rebuild the nodes of a cluster from `status.resources` of its FederatedCluster, and what is used on them. Pure.
 
 The status has classes of nodes with what is free on each, and sums (`planning/clusters/nodeclasses.py`). The rebuilt
 nodes have the same labels, taints and free resources, and together the same allocatable ones. How the allocatable
@@ -6,7 +6,7 @@ resources are divided among the nodes of a class is not in the status: each gets
 its free resources and those of the largest node.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from federation.apimachinery.quantity import parse
 from federation.planning.clusters.nodeclasses import PODS, Amounts, floor_amounts, to_texts
 from federation.simulator.options import NodeShape
 
+PodKey = tuple[str, str]
+"""The namespace and name of a pod."""
 _Class = tuple[Mapping[str, Any], list[Amounts], Amounts]
 """A class of nodes, what is free on each of them, and the largest amounts of any."""
 
@@ -25,6 +27,15 @@ class CopiedNode:
     shape: NodeShape
     allocatable: Amounts
     free: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class FilledNode:
+    """What a node has in the end, what other pods request on it, and the copied pods that are put on it."""
+
+    allocatable: Amounts
+    others: Amounts
+    bound: Sequence[PodKey]
 
 
 def copied_nodes(cluster: str, resources: Mapping[str, Any]) -> list[CopiedNode]:
@@ -50,6 +61,71 @@ def copied_nodes(cluster: str, resources: Mapping[str, Any]) -> list[CopiedNode]
                 CopiedNode(_shape(f"{cluster}-node-{len(nodes) + 1}", node_class, allocatable), allocatable, free)
             )
     return nodes
+
+
+def filled_nodes(
+    nodes: Sequence[CopiedNode],
+    held: Mapping[str, Amounts],
+    pending: Iterable[tuple[PodKey, Mapping[str, int]]],
+    waiting: Amounts,
+) -> dict[str, FilledNode]:
+    """Return how each node has just so much free as the original, and all of them together so much allocatable.
+
+    `held` is what copied pods request on a node. `pending` are those that found no node: which pods share a node in
+    the original is not known, so they may not fit into what is used on any of them. They are put on the nodes with
+    most left of that, and what is too much there is allocatable there instead of elsewhere. As much as `waiting` stays
+    pending.
+    """
+    slack = {
+        node.shape.name: {
+            name: amount - node.free.get(name, 0) - held.get(node.shape.name, {}).get(name, 0)
+            for name, amount in node.allocatable.items()
+            if name != PODS
+        }
+        for node in nodes
+    }
+    bound: dict[str, list[PodKey]] = {name: [] for name in slack}
+    left = dict(waiting)
+    for key, request in sorted(pending, key=lambda each: -each[1].get("cpu", 0)):
+        wanted = {name: amount for name, amount in request.items() if amount}
+        if wanted and all(left.get(name, 0) >= amount for name, amount in wanted.items()):
+            left = {name: amount - wanted.get(name, 0) for name, amount in left.items()}
+        elif slack and all(_sum(slack, name) >= amount for name, amount in wanted.items()):
+            chosen = max(slack, key=lambda node: slack[node].get("cpu", 0))
+            bound[chosen].append(key)
+            slack[chosen] = {name: amount - wanted.get(name, 0) for name, amount in slack[chosen].items()}
+    moved = {name: dict.fromkeys(amounts, 0) for name, amounts in slack.items()}
+    for is_tainted in (False, True):
+        group = [node.shape.name for node in nodes if bool(node.shape.taints) is is_tainted]
+        for name in {name for each in group for name in slack[each]}:
+            _move_allocatable({each: slack[each][name] for each in group if name in slack[each]}, name, moved)
+    return {
+        node.shape.name: FilledNode(
+            {name: amount + moved[node.shape.name].get(name, 0) for name, amount in node.allocatable.items()},
+            {name: max(0, amount + moved[node.shape.name][name]) for name, amount in slack[node.shape.name].items()},
+            bound[node.shape.name],
+        )
+        for node in nodes
+    }
+
+
+def _sum(slack: Mapping[str, Amounts], name: str) -> int:
+    return sum(max(0, amounts.get(name, 0)) for amounts in slack.values())
+
+
+def _move_allocatable(slack: Mapping[str, int], name: str, moved: Mapping[str, dict[str, int]]) -> None:
+    """Move a resource from nodes with some to spare to those that lack it, as far as there is enough."""
+    spare = sum(amount for amount in slack.values() if amount > 0)
+    given = lacking = min(spare, -sum(amount for amount in slack.values() if amount < 0))
+    for node, amount in slack.items():
+        if amount > 0:
+            taken = min(amount, given)
+            given -= taken
+            moved[node][name] -= taken
+        elif amount < 0:
+            got = min(-amount, lacking)
+            lacking -= got
+            moved[node][name] += got
 
 
 def _shape(name: str, node_class: Mapping[str, Any], allocatable: Amounts) -> NodeShape:

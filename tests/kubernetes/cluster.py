@@ -80,11 +80,11 @@ class Process:
 
 @contextmanager
 def real_cluster(
-    directory: Path, *, minor: str = "", controllers: bool = True, arguments: Sequence[str] = ()
+    directory: Path, *, minor: str = "", controllers: bool = True, nodes: int = 2, arguments: Sequence[str] = ()
 ) -> Iterator[Cluster]:
     """Run a cluster of the version `minor` ("" is the newest) during the block.
 
-    Without `controllers` only the API server runs. `arguments` are more arguments of kube-apiserver.
+    Without `controllers` only the API server runs, without nodes. `arguments` are more arguments of kube-apiserver.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -98,7 +98,7 @@ def real_cluster(
         )
         _wait_ready(cluster, (etcd, server))
         if controllers:
-            stack.enter_context(controllers_on(directory, cluster.kubeconfig, minor=minor, pki=pki))
+            stack.enter_context(controllers_on(directory, cluster.kubeconfig, minor=minor, pki=pki, nodes=nodes))
         yield cluster
 
 

@@ -33,6 +33,7 @@ from federation.controllers.federate.names import (
 from federation.planning.federatedobject import builder, eligibility
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_from, is_hand_written, is_wanted
+from federation.planning.waves.rolloutpart import rollout_part
 from federation.planning.waves.waverules import mark_change
 from federation.runtime.controller import DONE, Key, Result, key_of
 from federation.runtime.events import WARNING
@@ -205,7 +206,8 @@ class Reconciler:
         if patch is None:
             return
         await write_history(self._client, type_, source, federated)
-        if effective_placement(federated) and dotpaths.get(patch, ("spec", "template", "spec", "template")) is not None:
+        part, changed = rollout_part(type_), dotpaths.get(patch, ("spec", "template"))
+        if part is not None and changed and effective_placement(federated) and part.of(changed):
             patch["metadata"]["annotations"] |= mark_change(federated)
         try:
             await self._objects.patch(key_of(federated), federated, patch, writer=WRITER)

@@ -26,8 +26,9 @@ from federation.planning.rendering.retention import (
     retain_for_apply,
     retain_replicas_for_apply,
 )
-from federation.planning.steps.memberstate import replicas_of, to_departing, to_stepped
+from federation.planning.steps.memberstate import replicas_of, to_departing, to_held, to_stepped
 from federation.planning.steps.steps import Step
+from federation.planning.waves.rolloutpart import rollout_part
 
 _MISSED_CHANGES = "it has finished there, so changes of its spec are not delivered; create it again to run it again"
 
@@ -147,7 +148,7 @@ def compute_content(
     try:
         desired = subject.renderer.render(key.cluster)
         if step is not None:
-            desired = to_stepped(resource, desired, live, step)
+            desired = _to_stepped(subject.type_, desired, live, step)
         is_retained = subject.is_retained or bool(record.scaler_name)
         paths = subject.type_.paths.replicas_spec if is_retained else ()
         known_uid = record.lost_uid if live is None else ""
@@ -178,6 +179,14 @@ def compute_content(
         return Content(write, is_as_wanted=True)
     is_known = is_correction(record, desired.hash, live)
     return Content(replace(write, is_correction=is_known and live is not None), is_correction=is_known)
+
+
+def _to_stepped(type_: FederatedType, desired: Rendered, live: Object | None, step: Step) -> Rendered:
+    """Return the member object as its step has it: what waves hold of a custom resource is as it is in the member."""
+    part = rollout_part(type_)
+    if part is None or part.is_pod_template:
+        return to_stepped(type_.resource, desired, live, step)
+    return desired if step.gets_template or live is None else to_held(part, desired, live)
 
 
 def _is_uncertain(record: MemberRecord, desired: Rendered, *, is_stepped: bool) -> bool:

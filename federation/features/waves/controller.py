@@ -20,7 +20,8 @@ from federation.features.waves.reconcile import WRITER, Reconciler
 from federation.features.waves.waitingforbudgets import WaitingForBudgets
 from federation.guard.suspensions import Holds
 from federation.planning.federatedobject import pendingcontrollers
-from federation.planning.waves.waverules import find_rules, has_waves
+from federation.planning.waves.rolloutpart import has_waves
+from federation.planning.waves.waverules import find_rules
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.host import Host
 from federation.runtime.subscription import Triggers

@@ -6,7 +6,6 @@ the two writes the next reconcile computes the same approvals.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, template_problem
@@ -31,6 +30,7 @@ from federation.planning.federatedobject.placements import to_merge_patch, with_
 from federation.planning.freezes.changefreeze import Change
 from federation.planning.steps.strategy import is_paused
 from federation.planning.steps.waveapproval import to_annotation, to_failure
+from federation.planning.waves.rolloutpart import Part, RolloutPart, rollout_part
 from federation.planning.waves.rolloutstatus import record_of
 from federation.planning.waves.waverecord import Phase, Record
 from federation.planning.waves.waverules import Rules, find_rules, is_approval_due
@@ -80,7 +80,8 @@ class Reconciler:
             self._forget(key)
             return DONE  # The garbage collector removes the FederatedRollout with its owner.
         type_, rules = self._objects.type_of(federated), find_rules(federated)
-        if type_ is None or rules is None:
+        part = None if type_ is None else rollout_part(type_)
+        if type_ is None or rules is None or part is None:
             await self._end(key, federated, rollout)
             return DONE
         if not pendingcontrollers.is_ready_for_dispatch(federated):
@@ -90,12 +91,12 @@ class Reconciler:
         record, stored = record_of(before, self._clock.now()), templates_of(before)
         settled = settled_of(before)
         observation = self._explain(
-            key, record, self._observer.observe(federated, type_, rules, record, stored, settled)
+            key, record, self._observer.observe(federated, type_, part, rules, record, stored, settled)
         )
         plan = await self._plan(key, federated, type_, rollout, rules, record, observation)
         if rollout is None and not plan.record.clusters and not is_approval_due(federated):
             return DONE  # Its first clusters get the present template.
-        base = federated["spec"]["template"]["spec"]["template"]
+        base = part.of(federated["spec"]["template"])
         if plan.is_settled:
             settled = revision_of(base)
         known = {revision_of(base): base, **observation.templates, **stored}
@@ -105,7 +106,7 @@ class Reconciler:
         await self._write_status(key, rollout, plan, observation, templates, rules, settled)
         # Events before the approvals: their write may conflict, and the next reconcile sees no change of the status.
         self._report(federated, record, plan)
-        await self._deliver(key, federated, plan, templates)
+        await self._deliver(key, federated, part, plan, observation, templates)
         times = [plan.requeue_after_s] if plan.requeue_after_s is not None else []
         if _changed_and_unready(plan.record, observation):
             times.append(INTERVAL_S)
@@ -209,7 +210,7 @@ class Reconciler:
         rollout: Object,
         plan: Plan,
         observation: Observation,
-        templates: Mapping[str, Mapping[str, Any]],
+        templates: Mapping[str, Part],
         rules: Rules,
         settled: str,
     ) -> None:
@@ -241,7 +242,13 @@ class Reconciler:
         await self.assumed.assume_result(key, patch)
 
     async def _deliver(
-        self, key: Key, federated: Object, plan: Plan, templates: Mapping[str, Mapping[str, Any]]
+        self,
+        key: Key,
+        federated: Object,
+        part: RolloutPart,
+        plan: Plan,
+        observation: Observation,
+        templates: Mapping[str, Part],
     ) -> None:
         """Write the approvals, and the templates of clusters that return to an earlier one."""
         if plan.record.revision == 0 and not plan.restored and not is_approval_due(federated):
@@ -249,7 +256,9 @@ class Reconciler:
         patches, approved = {}, dict(plan.approved)
         for cluster in plan.restored:
             template = templates[plan.approved[cluster]]
-            patches[cluster] = [{"op": "replace", "path": "/spec/template", "value": template}]
+            patches[cluster] = part.patches(
+                observation.rendered.get(cluster) or federated["spec"]["template"], template
+            )
             approved[cluster] = revision_of(template)
         patch = to_merge_patch(
             federated,
@@ -284,7 +293,7 @@ def _annotations(federated: Object, record: Record, approved: Mapping[str, str])
     }
 
 
-def _kept_templates(plan: Plan, settled: str, known: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+def _kept_templates(plan: Plan, settled: str, known: Mapping[str, Part]) -> dict[str, Part]:
     """Return the templates that clusters may have to return to, or to get."""
     needed = {cluster.good for cluster in plan.record.clusters.values()} | {settled, *plan.record.replaced.values()}
     needed |= {plan.approved[cluster] for cluster in plan.restored}

@@ -30,7 +30,8 @@ from federation.planning.overrides.policies import (
     applied_policies,
     compute_overrides,
 )
-from federation.planning.waves.waverules import has_waves, mark_change
+from federation.planning.waves.rolloutpart import has_waves
+from federation.planning.waves.waverules import mark_change
 
 _FAILURE_CHARACTERS_MAX = 512
 """Of one cluster's error: all of them are in one annotation, and the condition has more of the text."""

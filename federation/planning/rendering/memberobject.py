@@ -21,7 +21,7 @@ from federation.api.federatedtype import FederatedType
 from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS
 from federation.apimachinery import wellknown
 from federation.apimachinery.errors import InvalidInput
-from federation.apimachinery.resources import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS, Object
+from federation.apimachinery.resources import DEPLOYMENTS, STATEFUL_SETS, Object
 from federation.planning.failover.application import handed_states
 from federation.planning.failover.handover import with_state
 from federation.planning.federatedobject.placements import current_clusters
@@ -31,10 +31,10 @@ from federation.planning.overrides.patches import apply_patches, forbidden_paths
 from federation.planning.rendering.admittednodes import with_admitted_nodes
 from federation.planning.rendering.memberowned import without_assumed_values, without_member_fields
 from federation.planning.rendering.repeatedkeys import without_repeated_keys
+from federation.planning.waves.rolloutpart import rollout_part
 
 _DIVIDED = frozenset((DEPLOYMENTS, STATEFUL_SETS, CLONE_SETS, ADVANCED_STATEFUL_SETS))
 """The kinds whose changes share one budget over all clusters (planning/steps)."""
-_WITH_WAVES = _DIVIDED | {DAEMON_SETS}
 _METADATA_KEPT = frozenset({"name", "namespace", "labels", "annotations", "finalizers", "ownerReferences"})
 _ANNOTATIONS_DROPPED = wellknown.OF_CONTROLLERS | {wellknown.LAST_APPLIED_CONFIGURATION}
 """The last one describes what a user applied to the host, the others belong to the member's own controllers."""
@@ -66,8 +66,8 @@ class Rendered:
 class Renderer:
     """Renders one federated object for its clusters; lives for one reconcile.
 
-    The member objects of a workload that is divided or has waves have the revision of their pod template as an
-    annotation. `scheduled` are the replicas of a divided workload by cluster, {} for other objects.
+    The member objects of a workload that is divided, or of an object with waves, have the revision of what a rollout
+    brings as an annotation. `scheduled` are the replicas of a divided workload by cluster, {} for other objects.
     """
 
     def __init__(self, federated: Mapping[str, Any], type_: FederatedType) -> None:
@@ -75,7 +75,7 @@ class Renderer:
         self._federated = federated
         self.scheduled = divided_replicas(federated, type_)
         self._is_job = (type_.resource.group, type_.resource.kind) == ("batch", "Job")
-        self._has_revisions = bool(self.scheduled) or (type_.resource in _WITH_WAVES and _has_waves(federated))
+        self._revised = rollout_part(type_) if self.scheduled or _has_waves(federated) else None
         self._rendered: dict[str, Rendered] = {}
         self._plain: Rendered | None = None
         self._controllers = type_.controllers
@@ -112,7 +112,7 @@ class Renderer:
         return found
 
     def _finish(self, obj: Object) -> Rendered:
-        annotations = {names.TEMPLATE_REVISION: template_revision(obj)} if self._has_revisions else {}
+        annotations = {} if self._revised is None else {names.TEMPLATE_REVISION: content_hash(self._revised.of(obj))}
         if generation := self._base["metadata"]["annotations"].get(names.SOURCE_GENERATION):
             # An override of annotations replaces all of them.
             annotations[names.SOURCE_GENERATION] = generation

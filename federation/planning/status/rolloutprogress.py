@@ -12,7 +12,7 @@ from federation.planning.rendering.memberobject import divided_replicas
 from federation.planning.status.readiness import assess_readiness, count_pods
 from federation.planning.steps.memberstate import has_old_template, replicas_of
 from federation.planning.steps.strategy import strategy_of
-from federation.planning.waves.waverules import has_waves
+from federation.planning.waves.rolloutpart import replaces_pods
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def progress_of(
     without one. Pods of an earlier template do not count as updated.
     """
     kind = type_.resource.kind
-    if not has_waves({"apiVersion": type_.resource.api_version, "kind": kind}):
+    if not replaces_pods({"apiVersion": type_.resource.api_version, "kind": kind}):
         return None
     if live is None:
         return Progress(0 if wanted is None else replicas_of(wanted), 0, 0, 0, "it has no object yet")

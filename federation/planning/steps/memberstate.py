@@ -22,6 +22,7 @@ from federation.planning.steps.strategy import (
     with_limits,
     with_strategy_of,
 )
+from federation.planning.waves.rolloutpart import POD_TEMPLATE, RolloutPart
 
 _REPLICAS = ("spec", "replicas")
 _IDENTITY = ("uid", "generation", "deletionTimestamp")
@@ -125,10 +126,38 @@ def is_observed(live: Mapping[str, Any]) -> bool:
 
 def has_old_template(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
     """Return whether writing the pod template of `wanted` would change that of `live`."""
+    return has_old_part(POD_TEMPLATE, wanted, live)
+
+
+def has_old_part(part: RolloutPart, wanted: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
+    """Return whether writing what a rollout brings of `wanted` would change it in `live`."""
     revision = _revision(live)
     if revision is not None:
         return revision != _revision(wanted)
-    return not is_subset(_spec(wanted).get("template"), _spec(live).get("template"), field="template")
+    return not is_subset(part.of(wanted), part.of(live), field="template" if part.is_pod_template else "")
+
+
+def to_copy(
+    part: RolloutPart,
+    cluster: str,
+    rendered: Rendered,
+    live: Mapping[str, Any] | None,
+    *,
+    resource: Resource,
+    approved: Mapping[str, str],
+    needs_approval: bool,
+) -> Target:
+    """Return what waves hold of an object that is not divided: `is_held`, and `has_old_template` of one that exists."""
+    wanted = rendered.object
+    if live is None:
+        is_held = needs_approval and not _is_approved(cluster, wanted, approved)
+        return Target(cluster, replicas_of(wanted), exists=False, is_held=is_held)
+    return Target(
+        cluster,
+        replicas_of(wanted),
+        has_old_template=has_old_part(part, wanted, live),
+        is_held=_is_held(resource, cluster, wanted, approved),
+    )
 
 
 def to_unobserved(
@@ -181,11 +210,21 @@ def to_stepped(resource: Resource, rendered: Rendered, live: Mapping[str, Any] |
     return finish(obj, {})
 
 
+def to_held(part: RolloutPart, rendered: Rendered, live: Mapping[str, Any]) -> Rendered:
+    """Return the member object of a custom resource with the part that it has in the member."""
+    return _unless_written(part.put(rendered.object, part.of(live)), live)
+
+
 def _with_template_of(resource: Resource, obj: dict[str, Any], live: Mapping[str, Any]) -> Rendered:
     """Return the object with the pod template and update strategy of the member; as it is if nothing else differs."""
-    obj = _with_annotations_of(obj, live, names.TEMPLATE_REVISION, names.SOURCE_GENERATION)
     obj = with_strategy_of(resource, obj, live)
     obj["spec"]["template"] = _spec(live).get("template")
+    return _unless_written(obj, live)
+
+
+def _unless_written(obj: Mapping[str, Any], live: Mapping[str, Any]) -> Rendered:
+    """Return the object with the marks of the member's content; as it is there if nothing else differs."""
+    obj = _with_annotations_of(obj, live, names.TEMPLATE_REVISION, names.SOURCE_GENERATION)
     annotations = obj["metadata"]["annotations"]
     annotations.pop(names.TEMPLATE_HASH, None)
     if is_subset(obj, live):

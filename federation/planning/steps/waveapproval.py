@@ -1,4 +1,4 @@
-"""The template revisions that sync may deliver to clusters with the object, and the failure of a rollout. Pure.
+"""The revisions that sync may deliver to clusters with the object, and the failure of a rollout. Pure.
 
 A federated object whose policies have waves carries their rules in an annotation (`planning/waves/waverules.py`). Then
 a cluster keeps its pod template until `features/waves` approves the new one.
@@ -13,6 +13,7 @@ from federation.api import names
 from federation.apimachinery.annotationrecords import AnnotationRecord
 from federation.apimachinery.mergepatch import without_nulls
 from federation.planning.rendering.memberobject import template_revision
+from federation.planning.waves.rolloutpart import is_resource
 
 
 class _Failure(msgspec.Struct):
@@ -42,8 +43,11 @@ def to_annotation(approved: Mapping[str, str]) -> str:
 
 
 def to_failure(federated: Mapping[str, Any], reason: str) -> str | None:
-    """Return the annotation of a failed rollout, None without a reason. It is about the present pod template only."""
-    if not reason:
+    """Return the annotation of a failed rollout, None without a reason. It is about the present pod template only.
+
+    Custom resources have none: only workloads have a condition for it.
+    """
+    if not reason or is_resource(federated["spec"]["template"]):
         return None
     template = template_revision(federated["spec"]["template"])
     return _FAILURE.text(_Failure(reason, template))

@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 
 from federation.api import names
-from federation.api.resources import KRUISE_GROUP
 from federation.apimachinery.annotationrecords import AnnotationRecord
 
 REMAINING = "remaining"
@@ -26,10 +25,6 @@ REMAINING = "remaining"
 _TIMEOUT_S = 600.0
 _BROKEN_S = 180.0
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{1,18})?")
-_KINDS = frozenset(
-    [("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet")]
-    + [(KRUISE_GROUP, kind) for kind in ("CloneSet", "StatefulSet")]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +83,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """Clusters that get a new pod template together. `clusters` None matches every name; `share` is a percentage.
+    """Clusters that get a new template together. `clusters` None matches every name; `share` is a percentage.
 
     `takes_first`: if it has no cluster, it takes the first ones of later waves. `broken_s` is the timeout while pods
     crash or cannot start.
@@ -175,17 +170,6 @@ _RULES = AnnotationRecord(names.ROLLOUT, _Stored)
 """The form of `names.OVERRIDE_ROLLOUT`, too."""
 
 
-def has_waves(template: Mapping[str, Any]) -> bool:
-    """Return whether waves apply to the kind of a template: to workloads that replace their pods one by one."""
-    group = str(template.get("apiVersion") or "").rpartition("/")[0]
-    return (group, template.get("kind")) in _KINDS
-
-
-def kinds_with_waves() -> str:
-    """Return the kinds that waves apply to, for messages."""
-    return ", ".join(sorted({kind for _, kind in _KINDS}))
-
-
 def to_annotation(policy: str, rollout: Mapping[str, Any] | None) -> str | None:
     """Return the annotation with a policy's `spec.rollout`, None without one."""
     if not rollout or not rollout.get("waves"):
@@ -204,12 +188,12 @@ def find_rules(federated: Mapping[str, Any]) -> Rules | None:
 
 
 def is_approval_due(federated: Mapping[str, Any]) -> bool:
-    """Return whether clusters without the object need an approval, too: its pod template has changed once."""
+    """Return whether clusters without the object need an approval, too: what waves bring has changed once."""
     return names.APPROVED_REVISIONS in ((federated.get("metadata") or {}).get("annotations") or {})
 
 
 def mark_change(federated: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the annotation for the patch that first changes the pod template of an object with waves, else {}.
+    """Return the annotation for the patch that first changes what waves bring of an object that has some, else {}.
 
     With it, clusters that get the object before the rollout controller has seen the change wait for its approval.
     """

@@ -282,7 +282,7 @@ def _plan(
     template = (either.get("spec") or {}).get("template") or {}
     metadata = either.get("metadata") or {}
     action = _action(old, new, has_changed=any(row.is_changed for row in rows), is_gone=run is None)
-    waves = to_waves(after, rows, state.cluster_objects)
+    waves = to_waves(after, type_, rows, state.cluster_objects)
     is_divided = all(divided_replicas(side, type_) for side in (before, after) if side is not None)
     return ObjectPlan(
         type_.resource,

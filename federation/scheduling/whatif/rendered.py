@@ -18,9 +18,9 @@ from federation.planning.rendering.memberobject import (
     Renderer,
     RenderError,
     content_hash,
-    template_revision,
 )
 from federation.planning.rendering.retention import retain_replicas
+from federation.planning.waves.rolloutpart import rollout_part
 from federation.planning.waves.waverules import divide_into_waves, find_rules
 from federation.scheduling.snapshot import to_cluster
 from federation.scheduling.whatif.planresult import MemberObject, MemberPlan
@@ -81,14 +81,17 @@ def to_rows(
 
 
 def to_waves(
-    federated: Mapping[str, Any] | None, rows: Sequence[MemberPlan], clusters: Mapping[str, Mapping[str, Any]]
+    federated: Mapping[str, Any] | None,
+    type_: FederatedType,
+    rows: Sequence[MemberPlan],
+    clusters: Mapping[str, Mapping[str, Any]],
 ) -> list[tuple[str, list[str], bool]]:
-    """Return the waves in which the clusters of the rows get a new pod template, and whether each needs an approval.
+    """Return the waves in which the clusters of the rows are changed, and whether each needs an approval.
 
     [] if the policies have no waves. A wave without clusters waits for an approval.
     """
-    rules = find_rules(federated) if federated is not None else None
-    if rules is None:
+    rules, part = find_rules(federated) if federated is not None else None, rollout_part(type_)
+    if rules is None or part is None:
         return []
     present: dict[str, Mapping[str, str]] = {}
     changed = []
@@ -96,7 +99,7 @@ def to_waves(
         if row.before is None or row.after is None or row.after.error:
             continue
         present[row.cluster] = (clusters.get(row.cluster) or {"metadata": {}})["metadata"].get("labels") or {}
-        if template_revision(row.before.manifest) != template_revision(row.after.manifest):
+        if part.of(row.before.manifest) != part.of(row.after.manifest):
             changed.append(row.cluster)
     paused = {wave.name for wave in rules.waves if wave.is_paused}
     divided = divide_into_waves(rules, {name: present[name] for name in changed}, present)

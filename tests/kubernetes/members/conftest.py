@@ -15,7 +15,7 @@ from tests.support.joining import DEPLOYMENT, POLICY
 @pytest.fixture(scope="session")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Cluster]]:
     """Three real clusters, shared by all modules; each module removes its objects again."""
-    with real_clusters(tmp_path_factory.mktemp("clusters"), 3) as running:
+    with real_clusters(tmp_path_factory.mktemp("clusters"), (2, 2, 2)) as running:
         yield running
 
 

@@ -56,15 +56,17 @@ class RealFederation(Federation):
 
 
 @contextmanager
-def real_clusters(directory: Path, count: int) -> Iterator[list[Cluster]]:
-    """Run clusters during the block."""
-    stacks = [ExitStack() for _ in range(count)]
+def real_clusters(directory: Path, nodes: Sequence[int]) -> Iterator[list[Cluster]]:
+    """Run clusters with so many nodes during the block."""
+    stacks = [ExitStack() for _ in nodes]
 
     def start(position: int) -> Cluster:
-        return stacks[position].enter_context(real_cluster(directory / f"cluster-{position + 1}"))
+        return stacks[position].enter_context(
+            real_cluster(directory / f"cluster-{position + 1}", nodes=nodes[position])
+        )
 
     try:
-        yield in_parallel(start, range(count))
+        yield in_parallel(start, range(len(nodes)))
     finally:
         in_parallel(ExitStack.close, stacks)
 

@@ -84,14 +84,16 @@ def test_a_rollout_without_gates_has_no_errors() -> None:
     assert gate_causes({"waves": [{"name": "a", "gate": {"ready": True}}]}) == []
 
 
-def test_waves_of_a_policy_that_selects_nothing_with_pods_name_the_field() -> None:
+def test_waves_of_a_policy_that_selects_nothing_with_waves_name_the_field() -> None:
     config, daemons = ({"apiVersion": "v1", "kind": "ConfigMap"}, {"apiVersion": "apps/v1", "kind": "DaemonSet"})
     (found,) = kind_causes({"rollout": {"waves": [{}]}, "resourceSelectors": [config]})
     assert found["field"] == "spec.rollout"
-    kinds = "CloneSet, DaemonSet, Deployment, StatefulSet"
+    kinds = "CloneSet, DaemonSet, Deployment, StatefulSet and custom resources that do not run to completion"
     text = f"waves are for {kinds}; the policy selects only ConfigMap; remove the field"
     assert text in found["message"]
     assert kind_causes({"rollout": {"waves": [{}]}, "resourceSelectors": [config, daemons]}) == []
+    custom = {"apiVersion": "example.com/v1", "kind": "Queue"}
+    assert kind_causes({"rollout": {"waves": [{}]}, "resourceSelectors": [custom]}) == []
     assert kind_causes({"rollout": {"waves": [{}]}}) == []
     assert kind_causes({"resourceSelectors": [config]}) == []
 
