@@ -2,9 +2,10 @@
 
 `python benchmarks/replay.py [--clusters 500] [--workloads 2000] [--decisions 10000] [--reports 2] [--seed N]`.
 The decisions are those of `scheduling.py`: half of them about new objects, half scale one. Before each decision
-`--reports` members report changed resources. The same decisions are made without and with the recorder, by turns, in
-CPU time. What is left for later is done after every 100 decisions, as the journal does twice a second, and counted
-apart. The records are then decided again in as many processes as there are processors, as `fedctl replay` does.
+`--reports` members report changed resources. The same decisions are made without and with the recorder, by turns of
+100, in CPU time. What is left for later is done after each turn, as the journal does twice a second, and counted apart.
+Percentages are medians over the turns: both sides of a turn make the same decisions within a fifth of a second, so that
+other load on the machine changes both alike, or one turn among many. The records are then decided again in as many processes as there are processors, as `fedctl replay` does.
 
 The last line is one JSON object: `recording_percent` is what deciding costs more, `recording_total_percent` with what is
 done later, of which `compress_ms` is in another thread and lets the event loop run. `bytes_per_decision` is what chunks
@@ -12,6 +13,7 @@ have, `replay_s_100k` the time for 100,000 decisions, and `equal_percent` must b
 """
 
 import argparse
+import statistics
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -69,17 +71,58 @@ def with_recorder(load: RecordedLoad) -> InputRecorder:
 
 @dataclass
 class Spent:
-    """CPU seconds."""
+    """CPU seconds, in all or of one turn."""
 
     deciding_s: float = 0.0
     later_s: float = 0.0
     compressing_s: float = 0.0
 
+    def add(self, other: "Spent") -> None:
+        self.deciding_s += other.deciding_s
+        self.later_s += other.later_s
+        self.compressing_s += other.compressing_s
 
-def decide(load: RecordedLoad, count: int, workloads: int, reports: int, chunks: list[Chunk], spent: Spent) -> None:
-    """Make decisions, and records; reports do not count."""
-    placed: list[dict[str, Any]] = []
-    for number in range(count):
+
+class Side:
+    """One of the two loads, with what its turns took."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.load = RecordedLoad(options.clusters, options.seed, clock=CLOCKS["cpu"])
+        self.placed: list[dict[str, Any]] = []
+        self.chunks: list[Chunk] = []
+        self.turns: list[Spent] = []
+        self.total = Spent()
+        self._made = 0
+        self._options = options
+
+    def turn(self) -> None:
+        """Make decisions until records are flushed."""
+        spent, options = Spent(), self._options
+        decide(
+            self.load,
+            range(self._made, self._made + DECISIONS_PER_FLUSH),
+            self.placed,
+            options.workloads,
+            options.reports,
+            self.chunks,
+            spent,
+        )
+        self._made += DECISIONS_PER_FLUSH
+        self.turns.append(spent)
+        self.total.add(spent)
+
+
+def decide(
+    load: RecordedLoad,
+    numbers: range,
+    placed: list[dict[str, Any]],
+    workloads: int,
+    reports: int,
+    chunks: list[Chunk],
+    spent: Spent,
+) -> None:
+    """Make decisions, and records; reports do not count. `placed` are the objects with a placement."""
+    for number in numbers:
         for _ in range(reports):
             load.report(load.rng.randrange(len(load.sources)))
         is_new = len(placed) < workloads and number % 2 == 0
@@ -108,31 +151,31 @@ def main() -> None:
     parser.add_argument("--reports", type=int, default=2, help="reports of members per decision")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    plain = RecordedLoad(options.clusters, options.seed, clock=CLOCKS["cpu"])
-    recorded = RecordedLoad(options.clusters, options.seed, clock=CLOCKS["cpu"])
-    recorder = with_recorder(recorded)
-    chunks: list[Chunk] = []
-    without, recording = Spent(), Spent()
-    turn = max(DECISIONS_PER_CHUNK, options.decisions // 10 // DECISIONS_PER_CHUNK * DECISIONS_PER_CHUNK)
+    plain, recorded = Side(options), Side(options)
+    recorder = with_recorder(recorded.load)
     tune_collector()  # as the control plane does
-    for _ in range(max(1, options.decisions // turn)):
-        decide(plain, turn, options.workloads, options.reports, [], without)
-        decide(recorded, turn, options.workloads, options.reports, chunks, recording)
+    for number in range(max(1, options.decisions // DECISIONS_PER_FLUSH)):
+        for side in (plain, recorded) if number % 2 else (recorded, plain):
+            side.turn()
+    chunks, without, recording = recorded.chunks, plain.total, recorded.total
     if (last := recorder.take()) is not None:
         chunks.append(last)
     decisions = sum(chunk.decisions for chunk in chunks)
     started_s = time.perf_counter()
     verdict = redecide_all(chunks, Period(0, 2**62))
     took_s = time.perf_counter() - started_s
-    total_s = recording.deciding_s + recording.later_s + recording.compressing_s
+    pairs = list(zip(plain.turns, recorded.turns, strict=True))[len(plain.turns) // 10 :]  # caches are warm then
+    path = statistics.median([there.deciding_s / here.deciding_s for here, there in pairs])
+    later = statistics.median([there.later_s / here.deciding_s for here, there in pairs])
+    compressing = recording.compressing_s / without.deciding_s
     results = {
         "decisions": decisions,
         "decide_ms": round(without.deciding_s / decisions * 1_000, 3),
         "decide_recorded_ms": round(recording.deciding_s / decisions * 1_000, 3),
         "later_ms": round(recording.later_s / decisions * 1_000, 3),
         "compress_ms": round(recording.compressing_s / decisions * 1_000, 3),
-        "recording_percent": round((recording.deciding_s / without.deciding_s - 1) * 100, 1),
-        "recording_total_percent": round((total_s / without.deciding_s - 1) * 100, 1),
+        "recording_percent": round((path - 1) * 100, 1),
+        "recording_total_percent": round((path - 1 + later + compressing) * 100, 1),
         "bytes_per_decision": round(sum(len(chunk.content) for chunk in chunks) / decisions),
         "equal_percent": 100 * verdict.equal / verdict.decisions,
         "replay_s": round(took_s, 2),

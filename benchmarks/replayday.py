@@ -38,7 +38,7 @@ def record(options: argparse.Namespace) -> list[Chunk]:
     load.period_s = DAY_S / options.decisions
     recorder, chunks = with_recorder(load), []
     tune_collector()  # as the control plane does
-    decide(load, options.decisions, options.workloads, options.reports, chunks, Spent())
+    decide(load, range(options.decisions), [], options.workloads, options.reports, chunks, Spent())
     if (last := recorder.take()) is not None:
         chunks.append(last)
     return chunks

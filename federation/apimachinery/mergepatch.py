@@ -29,12 +29,12 @@ def apply_merge_patch(current: Any, patch: Any) -> Any:
 
 def create_merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Return the patch that turns `old` into `new`; empty when they are equal."""
-    patch: dict[str, Any] = {key: None for key in old if key not in new}
+    patch: dict[str, Any] = {} if old.keys() <= new.keys() else {key: None for key in old if key not in new}
     for key, value in new.items():
         before = old.get(key, _ABSENT)
-        if is_json_equal(before, value):
+        if before is value or is_json_equal(before, value):
             continue
-        if isinstance(before, Mapping) and isinstance(value, Mapping):
+        if (before.__class__ is dict or isinstance(before, Mapping)) and isinstance(value, Mapping):
             patch[key] = create_merge_patch(before, value)
         else:
             patch[key] = value

@@ -80,7 +80,7 @@ class DisplacedCounts:
         """Return the changes between two versions; None if the log has them no more."""
         if before < self._start:
             return None
-        return [(each.request, each.changes) for each in self._log[before - self._start : after - self._start]]
+        return [each[:2] for each in self._log[before - self._start : after - self._start]]
 
     def record(self, request: Request, changes: Changes) -> None:
         """Add changes to the log."""

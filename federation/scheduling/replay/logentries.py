@@ -7,6 +7,7 @@ patches of the version before them in the segment, or whole. Keys are stable: ad
 
 import itertools
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -254,12 +255,9 @@ class ClusterPlaces:
         if len(counts) == 1:  # as in most changes by reports
             ((name, only),) = counts.items()
             return [(only, self.distances((name,)))]
-        groups: dict[_Count, list[str]] = {}
+        groups = defaultdict[_Count, list[str]](list)
         for name, count in counts.items():
-            if count in groups:
-                groups[count].append(name)
-            else:
-                groups[count] = [name]
+            groups[count].append(name)
         return [(count, self.distances(found)) for count, found in groups.items()]
 
 

@@ -85,8 +85,8 @@ def _more_patches(federated: Mapping[str, Any], pointer: str) -> Iterator[tuple[
     for entry in federated["spec"].get("overrides") or ():
         if entry.get("controller") == names.GLOBAL_SCHEDULER:
             for item in entry.get("clusters") or ():
-                patches = item.get("patches") or ()
-                if len(patches) > 1 or (patches and patches[0].get("path") != pointer):
+                patches = item.get("patches")
+                if patches and (len(patches) > 1 or patches[0].get("path") != pointer):
                     yield item["cluster"], patches
 
 
