@@ -86,6 +86,9 @@ class AssumeCache:
         until_s, known = now_s + self._lifetime_s, self._clusters_of.get(key, ())
         changes: list[_Change] = []
         added_first: Changes = []
+        if not before and not known:
+            added_first = [(cluster, count) for cluster, count in after.items() if count > 0]
+            after = {}
         for cluster in (*after, *(before.keys() - after.keys())) if before else after:
             added = after.get(cluster, 0) - before.get(cluster, 0)
             if not added:
@@ -166,10 +169,14 @@ class AssumeCache:
         """Replace entries and update the sums."""
         differences: dict[Request, Changes] = {}
         for key, cluster, old, entry in changes:
-            if old is not None:
-                differences.setdefault(old.request, []).append((cluster, -old.replicas))
+            if old is not None and entry is not None and old.request == entry.request:
+                if old.replicas != entry.replicas:
+                    differences.setdefault(entry.request, []).append((cluster, entry.replicas - old.replicas))
+            else:
+                for each, sign in ((old, -1), (entry, 1)):
+                    if each is not None:
+                        differences.setdefault(each.request, []).append((cluster, sign * each.replicas))
             if entry is not None:
-                differences.setdefault(entry.request, []).append((cluster, entry.replicas))
                 self._entries[cluster][key] = entry
                 self._clusters_of[key].add(cluster)
             elif old is not None:

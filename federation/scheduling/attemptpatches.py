@@ -61,6 +61,7 @@ def placement_patch(
         placements,
         attempt.annotations | decided | (guarded or {}),
         awaited=awaited,
+        current=attempt.current(),
     )
 
 

@@ -53,10 +53,12 @@ def place(
     annotations: Mapping[str, str | None],
     *,
     awaited: str = "",
+    current: Placements | None = None,
 ) -> tuple[Part | None, bool]:
     """Return the patch that writes a decision, and whether clusters or replicas change.
 
-    If the decision changes anything, the controller `awaited` acts before those of the type's pipeline.
+    `current` is the placement before it, read from the object if the caller has not done so. If the decision changes
+    anything, the controller `awaited` acts before those of the type's pipeline.
     """
     placement = with_placement(federated, names.GLOBAL_SCHEDULER, placements)
     plan = plan_division(federated, federated_type, placements)
@@ -68,7 +70,8 @@ def place(
     written |= rollout_annotations(federated, policy)
     written |= failover_annotations(policy)
     written |= changes_annotation(federated, policy)
-    written[names.HANDED_STATE] = handed_entry(federated, current_clusters(federated, federated_type), placements)
+    before = current_clusters(federated, federated_type) if current is None else current
+    written[names.HANDED_STATE] = handed_entry(federated, before, placements)
     written |= ARRIVING.entry(_arriving(federated, federated_type, placements))
     written[names.APPLIED_POLICY] = "/".join(filter(None, policy.ref))
     if is_moved:
