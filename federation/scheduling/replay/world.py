@@ -27,7 +27,6 @@ from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.assumed import AssumedReplicas, Changes, DisplacedCounts, Request
 from federation.scheduling.framework.registry import PluginRegistry
-from federation.scheduling.framework.types import Assumed
 from federation.scheduling.jobqueues import QueueIndex
 from federation.scheduling.occasions import UnitOptions
 from federation.scheduling.policymatching import PolicyIndex
@@ -62,8 +61,7 @@ class ReplayWorld:
         self.workloads = WorkloadIndex()
         self.queues = QueueIndex()
         self.engine = Engine(installed)
-        self._displaced = DisplacedCounts()
-        self.assumed: Assumed = AssumedReplicas({}, self._displaced, 0)
+        self.assumed = AssumedReplicas({}, DisplacedCounts(), 0)
         self.places = ClusterPlaces()
         self.objects: dict[_WorldKey, Object] = {}
         self._installed = installed
@@ -86,45 +84,31 @@ class ReplayWorld:
     def assume(self, change: AssumedChange) -> None:
         """Take over changed assumed replicas."""
         if change.is_whole:
-            self._displaced = DisplacedCounts()
+            self.assumed = AssumedReplicas({}, DisplacedCounts(), 0)
         self.places.names += change.names
-        counts: dict[str, dict[Request, int]] = {} if change.is_whole else dict(self.assumed)  # type: ignore[arg-type]  # copied before it is changed
-        touched: dict[str, dict[Request, int]] = {}
         for request, groups in change.changes:
-            changes = [
-                (name, difference) for difference, distances in groups for name in self.places.clusters(distances)
-            ]
-            self._change(counts, touched, request, changes)
-        self._keep_assumed(counts, touched)
+            self.add_assumed(
+                request,
+                [(name, difference) for difference, distances in groups for name in self.places.clusters(distances)],
+            )
 
     def add_assumed(self, request: Request, changes: Changes) -> None:
-        """Add replicas of a request, or take them away, that no record has."""
-        counts: dict[str, dict[Request, int]] = dict(self.assumed)  # type: ignore[arg-type]  # copied before it is changed
-        touched: dict[str, dict[Request, int]] = {}
-        self._change(counts, touched, request, changes)
-        self._keep_assumed(counts, touched)
+        """Add replicas of a request, or take them away.
 
-    def _change(
-        self,
-        counts: dict[str, dict[Request, int]],
-        touched: dict[str, dict[Request, int]],
-        request: Request,
-        changes: Changes,
-    ) -> None:
-        self._displaced.record(request, changes)
+        The mapping itself changes, unlike in a control plane, because no decision is read after the next one began.
+        """
+        assumed: dict[str, dict[Request, int]] = self.assumed  # type: ignore[assignment]  # all of them made here
         for name, difference in changes:
-            of_cluster = touched.get(name)
+            of_cluster = assumed.get(name)
             if of_cluster is None:
-                of_cluster = touched[name] = dict(counts.get(name, ()))
+                of_cluster = assumed[name] = {}
             of_cluster[request] = left = of_cluster.get(request, 0) + difference
             if not left:
                 del of_cluster[request]
-
-    def _keep_assumed(self, counts: dict[str, dict[Request, int]], touched: dict[str, dict[Request, int]]) -> None:
-        counts.update(touched)
-        for name in [name for name, left in touched.items() if not left]:
-            del counts[name]
-        self.assumed = AssumedReplicas(counts, self._displaced, 0)
+                if not of_cluster:
+                    del assumed[name]
+        self.assumed.displaced.record(request, changes)
+        self.assumed.version = self.assumed.displaced.version
 
     def apply(self, change: WorldChange) -> None:
         """Take over a changed object."""
