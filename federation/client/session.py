@@ -17,19 +17,22 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ClusterError, ClusterUnreachable, ConfigurationError, RequestTimeout
 from federation.apimachinery.oserrors import describe_os_error
 from federation.apimachinery.webhookclient import StreamedResponse
-from federation.client.delegated import DelegatedRequests
 from federation.client.dialing import ConnectFailed, Dial, Dialer, to_basic
 from federation.client.identity import is_checking
 from federation.client.kubeconfig import fetch_credentials
 from federation.client.streams import MemberSocket, Stream
 from federation.client.wire import Wire
 from federation.client.wireconnection import WireBroken
+
+if TYPE_CHECKING:
+    from federation.client.delegated import DelegatedRequests
 
 _TOKEN_FILE_S = 60.0
 """How long a token from a file is used. Kubernetes replaces the file long before the token expires."""
@@ -80,6 +83,8 @@ class Session:
         self._delegated: DelegatedRequests | None = None
         self._retired: list[Wire | DelegatedRequests] = []
         self._tls_for: Connection | None = None
+        self._dialer: Dialer | None = None
+        self._authorization = ""
         self._is_closed = False
         self._prefix = ""
         self._address_headers: dict[str, str] = {}
@@ -196,13 +201,22 @@ class Session:
             raise self._closed()
         return self._wire
 
-    async def _ready_for_others(self) -> DelegatedRequests:
+    async def _ready_for_others(self) -> "DelegatedRequests":
         try:
             await self._ready()
         except _FAILURES as problem:
             raise self._unreachable(problem) from problem
-        if self._delegated is None:
+        if self._delegated is not None:
+            return self._delegated
+        make = await asyncio.to_thread(_import_delegated)
+        found, dialer, options = self._tls_for, self._dialer, self._options
+        if self._is_closed or found is None or dialer is None:
             raise self._closed()
+        if self._delegated is None:
+            self._delegated = make(
+                found, found.to_tls(), dialer, self._connected, options.keep_alive_s, options.read_buffer_bytes
+            )
+            self._delegated.authorization = self._authorization
         return self._delegated
 
     def _closed(self) -> ClusterUnreachable:
@@ -238,12 +252,9 @@ class Session:
             found.client_key_data,
         ):
             tls = found.to_tls()
-            dialer = Dialer(found, tls, self._dial)
+            self._dialer = dialer = Dialer(found, tls, self._dial)
             self._retire()
             self._wire = Wire(dialer, self._connected, self._options.keep_alive_s)
-            self._delegated = DelegatedRequests(
-                found, tls, dialer, self._connected, self._options.keep_alive_s, self._options.read_buffer_bytes
-            )
             self._prefix = dialer.target_prefix
             self._address_headers = dialer.headers
             self._tls_for = found
@@ -256,8 +267,9 @@ class Session:
         groups = [("Impersonate-Group", group) for group in found.impersonate_groups]
         user = [("Impersonate-User", found.impersonate_user)] if found.impersonate_user else []
         self._impersonation = b"".join(_to_line(name, value) for name, value in (*user, *groups))
+        self._authorization = ours.get("Authorization", "")
         if self._delegated is not None:
-            self._delegated.authorization = ours.get("Authorization", "")
+            self._delegated.authorization = self._authorization
 
     def _to_request(
         self,
@@ -310,6 +322,13 @@ def _to_time(date: str) -> datetime | None:
     except (ValueError, TypeError):
         return None
     return sent if sent.tzinfo is not None else None
+
+
+def _import_delegated() -> "type[DelegatedRequests]":
+    """Import aiohttp, in a thread: it takes a tenth of the imports of a start, and many processes never need it."""
+    from federation.client.delegated import DelegatedRequests  # noqa: PLC0415
+
+    return DelegatedRequests
 
 
 def _describe(problem: Exception) -> str:

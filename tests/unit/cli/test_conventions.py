@@ -134,7 +134,7 @@ _NOWHERE = ["--kubeconfig", "/none"]
         (["clusters", "--help"], 0, _CLIENT),
         (["get", "pods", *_NOWHERE], 1, ("rich", *_CLIENT)),
         (["why", *_NOWHERE], 1, _CLIENT),
-        (["undo", "deployment/web", *_NOWHERE], 1, _ENGINE),
+        (["undo", "deployment/web", *_NOWHERE], 1, _CLIENT),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
