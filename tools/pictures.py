@@ -32,6 +32,8 @@ except ImportError:
 OUTPUT = ROOT / "docs" / "ui"
 HEIGHT, COLOURS = 1100, 128
 """Longer pages are cut. Few colours make small files: 36 kB on average."""
+_PATIENCE_MS = 120_000
+"""For one step; a machine with other work is slow."""
 Opener: TypeAlias = Callable[[Page, str], object]
 LOOKS: Mapping[str, tuple[Literal["light", "dark"], int, int]] = {
     "light": ("light", 1280, 860),
@@ -124,7 +126,7 @@ def replay(page: Page, url: str) -> None:
     page.goto(f"{url}/ui/replay")
     page.locator("#manifests").fill(POLICY)
     page.get_by_role("button", name="Replay").click(no_wait_after=True)
-    page.locator("#result").wait_for(timeout=70_000)
+    page.locator("#result").wait_for()
 
 
 SCREENS: Mapping[str, Opener] = {
@@ -176,6 +178,8 @@ def take(kubeconfig: Path, screens: Sequence[str], looks: Sequence[str], output:
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         context, stranger = (browser.new_context(ignore_https_errors=True) for _ in range(2))
+        for each in (context, stranger):
+            each.set_default_timeout(_PATIENCE_MS)
         user, anonymous = context.new_page(), stranger.new_page()
         user.goto(fedctl("ui", "--kubeconfig", str(kubeconfig)).stdout.splitlines()[0])
         user.get_by_role("button", name="Continue").click()
@@ -189,6 +193,7 @@ def take(kubeconfig: Path, screens: Sequence[str], looks: Sequence[str], output:
                     show(page, look)
                     save(page.screenshot(full_page=True), output / f"{name}-{look}.png")
                 sys.stdout.write(f"{name}\n")
+                sys.stdout.flush()
             except Error as error:
                 failed.append(f"{name}: {error.message.splitlines()[0]}")
         browser.close()

@@ -2,7 +2,7 @@
 
 `apply_json_patch` answers as kube-apiserver does: 400 for a malformed patch, 422 for one that does not apply.
 `Document` is the engine; its lenient mode follows KubeAdmiral and serves overrides (`planning/overrides/patches.py`).
-The jsonpatch package is not used: it copies the whole document and has neither Kubernetes' messages nor its limits.
+The jsonpatch package is not used (docs/decisions/0197-json-patch-copies-what-it-changes.md).
 """
 
 from collections.abc import Iterator, Sequence

@@ -118,3 +118,10 @@ def test_an_operation_is_named_by_text(op):
 
 def test_pointers_escape_keys():
     assert to_pointer(("a/b", "c~d")) == "/a~1b/c~0d"
+
+
+def test_what_a_patch_does_not_touch_is_shared_and_not_copied():
+    before = {"spec": {"a": [1]}, "status": {"b": [2]}}
+    after = apply_json_patch(before, [{"op": "add", "path": "/spec/c", "value": 1}])
+    assert after["status"] is before["status"]
+    assert after["spec"]["a"] is before["spec"]["a"]
