@@ -119,7 +119,7 @@ def test_capacity_tells_which_cluster_can_be_lost_as_the_command_line_does(site:
     expect(page.locator("tbody tr", has_text="member-1")).to_contain_text("Can be lost")
     row = page.locator("tbody tr", has_text="member-2")
     expect(row).to_contain_text("3 of 6 replicas would find no room")
-    expect(page.locator("svg g", has_text="member-2").locator("rect.homeless")).to_have_count(1)
+    expect(page.locator(".losses li", has_text="member-2").locator("rect.homeless")).to_have_count(1)
     check_looks(site, page, "capacity", "/ui/capacity")
     check_looks(site, page, "loss", "/ui/capacity?without=member-2")
     row.get_by_role("link", name="member-2").click()
