@@ -1,8 +1,8 @@
 """Replays in another world at `/federation/v1/replay`, for the web UI: what recorded decisions would have been.
 
-They are computed in a process of their own, one at a time, within limits of time and of records. `fedctl replay` has no
-limits, and reads the records itself. Who may read the records sees everything. Other users name a namespace: they see
-what they may list there, and may change policies of that namespace only.
+They are computed in a process of their own, in turn (`replayturns.py`), within limits of time and of records. `fedctl
+replay` has no limits, and reads the records itself. Who may read the records sees everything. Other users name a
+namespace: they see what they may list there, and may change policies of that namespace only.
 
 Decision: docs/decisions/0169-replays-of-the-web-ui-run-beside-the-host.md
 """
@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
-from federation.apimachinery.errors import BadRequest, Forbidden, ServiceUnavailable, TooManyRequests
+from federation.apimachinery.errors import BadRequest, Forbidden, ServiceUnavailable
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object
 from federation.apiserver.http.nonresource import AUTHORIZE
@@ -30,6 +30,7 @@ from federation.plans.recordfiles import write_records
 from federation.scheduling.replay.logentries import Chunk, to_us
 from federation.web.objectlist import ObjectListView, visible_types
 from federation.web.replayrecords import required
+from federation.web.replayturns import ReplayTurns
 from federation.web.requests import json_response, may_list, read_body
 
 PATH = "/federation/v1/replay"
@@ -67,17 +68,15 @@ class Own(NamedTuple):
 
 def add_routes(web: FastAPI, journal: Journal, listed: ObjectListView) -> None:
     """Serve replays."""
-    turns = {True: asyncio.Lock(), False: asyncio.Lock()}  # users of namespaces do not keep operators waiting
+    turns = {True: ReplayTurns(), False: ReplayTurns()}  # users of namespaces do not keep operators waiting
 
     @web.post(PATH)
     async def replay(request: Request) -> Response:
         """Return both worlds by hour, namespace and team, as `fedctl replay -o json` prints them."""
         asked = _parse(await read_body(request, _BODY_BYTES_MAX, "a replay has at most 1 MiB of objects"))
         own = await _authorize(request, asked, listed)
-        turn = turns[own is None]
-        if turn.locked():
-            raise TooManyRequests("another replay is being computed; try again in a minute")
-        async with turn:
+        asker = "" if own is None else own.project or asked.namespace
+        async with turns[own is None].turn(asker):
             chunks = await _read(journal, to_us(asked.since))
             return json_response(200, await compute(asked, own, chunks))
 

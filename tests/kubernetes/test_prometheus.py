@@ -142,7 +142,7 @@ async def until_measured(gate: MetricsGate, objective: Objective, *, new: str, w
     since = SystemClock().now()
     async with asyncio.timeout(30):
         while True:
-            judged = await gate.judge(KEY, WEB, due(since, objective, new=new, waiting=waiting))
+            judged = await gate.judge(KEY, [WEB], due(since, objective, new=new, waiting=waiting))
             if judged.judgement.verdict is not Verdict.NO_DATA:
                 return judged
             gate.forget(KEY)
@@ -175,7 +175,7 @@ async def test_a_boundary_that_no_bucket_has_is_no_data(gate: MetricsGate) -> No
     await until_measured(gate, known, new="east", waiting="north")
     since = SystemClock().now()
     await asyncio.sleep(4)
-    judged = await gate.judge(KEY, WEB, due(since, objective, new="east", waiting="north"))
+    judged = await gate.judge(KEY, [WEB], due(since, objective, new="east", waiting="north"))
     assert (judged.judgement.verdict, judged.judgement.text) == (Verdict.NO_DATA, "slow: 0 of at least 500 samples")
 
 
@@ -183,6 +183,6 @@ async def test_a_pattern_that_prometheus_refuses_says_so(gate: MetricsGate) -> N
     objective = Objective("errors", "main", "m", bad={"code": "(?<=a)b"}, compare_with=ONLY_WAITING)
     since = SystemClock().now()
     await asyncio.sleep(3)
-    judged = await gate.judge(KEY, WEB, due(since, objective, new="east", waiting="north"))
+    judged = await gate.judge(KEY, [WEB], due(since, objective, new="east", waiting="north"))
     assert judged.judgement.verdict is Verdict.NO_DATA
     assert "the query is refused" in judged.judgement.text
