@@ -103,11 +103,6 @@ class FleetHistory:
             self._rings[name][self._slot % self._options.slots] = 0.0
 
     @property
-    def size_bytes(self) -> int:
-        """The memory of all series."""
-        return sum(ring.itemsize * len(ring) for ring in self._rings.values())
-
-    @property
     def age_s(self) -> float:
         """How much of the past is known."""
         return min(self._slot_now() - self._first + 1, self._options.slots) * self._options.slot_s

@@ -5,9 +5,9 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.clustersums import aggregate
 
 from federation.apimachinery.quantity import parse
-from federation.planning.clusters.clusterresources import aggregate
 from federation.planning.rendering.retention import retain_for_apply
 
 _CPUS = st.integers(0, 64)

@@ -71,21 +71,6 @@ def taints_of(node: Mapping[str, Any]) -> nodeclasses.Taints:
     )
 
 
-def aggregate(
-    nodes: Iterable[Mapping[str, Any]],
-    pods: Iterable[Mapping[str, Any]],
-    *,
-    is_left_out: NodeFilter | None = None,
-) -> ClusterResources:
-    """Return the sums over the nodes that count and the pods that have not ended."""
-    collector = Collector(is_left_out)
-    for number, node in enumerate(nodes):
-        collector.set_node((node.get("metadata") or {}).get("name") or str(number), node)
-    for number, pod in enumerate(pods):
-        collector.set_pod(("", str(number)), pod)
-    return collector.resources()
-
-
 class Collector:
     """The sums of one cluster, updated event by event: a change first subtracts the old state of a node or pod.
 

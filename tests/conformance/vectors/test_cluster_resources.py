@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
+from tests.support.clustersums import aggregate
 from tests.support.vectors import each_case, filled, load
 
 from federation.apimachinery.quantity import parse
 from federation.apimachinery.selectors import parse_label_selector
-from federation.planning.clusters import clusterresources
 from federation.runtime.transforms import slim_node, slim_pod
 
 
@@ -21,9 +21,7 @@ def _aggregate(given: dict[str, Any], expected: dict[str, Any], *, slim: bool) -
     pods = [{"metadata": {}, **pod} for pod in given["pods"]]
     if slim:
         nodes, pods = list(map(slim_node, nodes)), list(map(slim_pod, pods))
-    sums = clusterresources.aggregate(
-        nodes, pods, is_left_out=lambda labels: any(selector.matches(labels) for selector in selectors)
-    )
+    sums = aggregate(nodes, pods, is_left_out=lambda labels: any(selector.matches(labels) for selector in selectors))
     status = sums.to_status()
     assert _numbers(status["allocatable"]) == _numbers(expected["allocatable"])
     assert _numbers(status["available"]) == _numbers(expected["available"])

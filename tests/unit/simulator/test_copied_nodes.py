@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.clustersums import aggregate
 
-from federation.planning.clusters.clusterresources import aggregate
 from federation.planning.clusters.nodeclasses import to_texts
 from federation.twin.nodes import amounts_of, copied_nodes, filled_nodes
 
