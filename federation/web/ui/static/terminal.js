@@ -21,6 +21,7 @@
     }
   };
 
+  form.querySelector("button").disabled = false; // without this script it would only load the page again
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     event.stopPropagation();
