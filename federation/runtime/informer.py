@@ -12,6 +12,7 @@ import random
 import weakref
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from functools import partial
 
 import structlog
@@ -29,10 +30,8 @@ from federation.apimachinery.objectshape import is_storable
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client, ObjectPage, Objects, WatchBatch, WatchEventType
 from federation.runtime.admittance import Admittance, CacheBudget, Transform, bookmark_revision, is_within, needs_list
-from federation.runtime.gathering import newest_states
 from federation.runtime.handlers import Handler, Handlers
 from federation.runtime.indexer import Cache, CacheKey, cache_key, to_revision
-from federation.runtime.informeroptions import InformerOptions
 from federation.runtime.listpages import opened, read_pages
 from federation.runtime.replay import replay
 from federation.runtime.revisionwaiters import RevisionWaiters
@@ -56,6 +55,23 @@ _HEALTHY_S = 1.0
 """A watch that lasted this long is no failure, even without events."""
 _SLICE = 100
 """Events to apply before the event loop runs other tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class InformerOptions:
+    """Limits of one informer."""
+
+    page_size: int = 500
+    """Objects per list request."""
+    list_pages_max: int = 0
+    """Pages of one list; 0 for no limit, as for the host."""
+    list_objects_max: int = 0
+    """Objects of one list, and in the cache; 0 for no limit, as for the host."""
+    backoff_s_min: float = 0.1
+    """The first pause after a failed list or watch; it doubles with each further failure."""
+    backoff_s_max: float = 30.0
+    watch_timeout_s: int = 0
+    """Ask the server to end each watch after this many seconds; 0 leaves it to the client."""
 
 
 class Informer:
@@ -352,15 +368,10 @@ class Informer:
             async for batch in batches:
                 self.is_connected = True
                 self.server.record_answer()
-                newest = batch if self._skips else newest_states(batch)
-                if len(newest) < len(batch):
-                    self._events.inc(len(batch) - len(newest))
-                for start in range(0, len(newest), _SLICE):
+                for start in range(0, len(batch), _SLICE):
                     if start:
                         await asyncio.sleep(0)
-                    self._apply(newest[start : start + _SLICE])
-                if batch and self._options.gather_s:
-                    await self._clock.sleep(self._options.gather_s)
+                    self._apply(batch[start : start + _SLICE])
         finally:
             if isinstance(batches, AsyncGenerator):
                 await batches.aclose()

@@ -12,8 +12,7 @@ from federation.apimachinery.resources import Resource
 from federation.apimachinery.tasks import Supervisor
 from federation.client.client import Client
 from federation.runtime.admittance import CacheBudget, Transform
-from federation.runtime.informer import Informer
-from federation.runtime.informeroptions import InformerOptions
+from federation.runtime.informer import Informer, InformerOptions
 
 
 class _Shared:

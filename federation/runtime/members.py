@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -24,8 +24,7 @@ from federation.client.breaker import Breaker
 from federation.client.client import Client
 from federation.runtime.admittance import CacheBudget, Transform
 from federation.runtime.handlers import Handler
-from federation.runtime.informer import Informer
-from federation.runtime.informeroptions import MEMBERS, InformerOptions
+from federation.runtime.informer import Informer, InformerOptions
 from federation.runtime.informers import Informers
 from federation.runtime.pageslots import PageSlots
 from federation.runtime.podstream import WITHOUT_NODE, PodStream
@@ -85,7 +84,9 @@ class MemberOptions:
 
     label_selector: str = f"{names.MANAGED_LABEL}=true"
     """Selects the objects to cache: managed ones."""
-    informer: InformerOptions = MEMBERS
+    informer: InformerOptions = field(
+        default_factory=lambda: InformerOptions(list_pages_max=2_000, list_objects_max=200_000)
+    )
     cache_bytes_max: int = 1024 * 1024 * 1024
     """Estimated memory of all caches of one cluster."""
     parsed_max: int = 256

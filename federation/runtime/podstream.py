@@ -18,8 +18,7 @@ from typing import Any
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import PODS, Object
 from federation.client.client import Client, ObjectPage, WatchEventType
-from federation.runtime.informer import Informer
-from federation.runtime.informeroptions import InformerOptions
+from federation.runtime.informer import Informer, InformerOptions
 from federation.runtime.pageslots import PageSlot, PageSlots
 from federation.runtime.timeslice import in_turns
 from federation.runtime.transforms import slim_pod

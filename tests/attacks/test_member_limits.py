@@ -23,8 +23,7 @@ from federation.client.client import Client, Request, Watch, WatchBatch, WatchEv
 from federation.client.http import HTTPClient
 from federation.client.session import HTTPOptions
 from federation.runtime.admittance import CacheBudget
-from federation.runtime.informer import Informer
-from federation.runtime.informeroptions import InformerOptions
+from federation.runtime.informer import Informer, InformerOptions
 
 Answer = Callable[[str], bytes]
 MIB = 1024 * 1024

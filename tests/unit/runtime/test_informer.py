@@ -8,8 +8,7 @@ import structlog
 from federation.apimachinery.errors import ClusterUnreachable, Expired, NotFound, Timeout
 from federation.apimachinery.resources import CONFIGMAPS, NODES
 from federation.client.client import ObjectPage, PatchType
-from federation.runtime.informer import Informer
-from federation.runtime.informeroptions import InformerOptions
+from federation.runtime.informer import Informer, InformerOptions
 from federation.runtime.timeslice import host_list, list_slice
 
 GONE = ClusterUnreachable("no route")

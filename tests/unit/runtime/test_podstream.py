@@ -8,8 +8,7 @@ from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import WriteOptions
 from federation.client.local import LocalClient
-from federation.runtime.informer import Informer
-from federation.runtime.informeroptions import InformerOptions
+from federation.runtime.informer import Informer, InformerOptions
 from federation.runtime.pageslots import PageSlots
 from federation.runtime.podstream import WITHOUT_NODE, PodStream, is_of_no_account, is_resizing
 
