@@ -18,7 +18,6 @@ from federation.scheduling.framework.types import (
     Effect,
     SchedulingUnit,
     Status,
-    Taint,
     unschedulable,
 )
 
@@ -38,10 +37,14 @@ class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Cacheable):
                 taint.effect == Effect.NO_SCHEDULE and cluster.name not in unit.current
             )
             if is_relevant and not unit.tolerates(taint):
-                return unschedulable(f"cluster(s) had taint {_text(taint)}, which the object does not tolerate")
+                return unschedulable(
+                    f"cluster(s) had taint {{{taint.key}: {taint.value}}}, that the schedulingUnit didn't tolerate"
+                )
         ended = unit.ended_tolerations.get(cluster.name)
         if ended is not None:
-            return unschedulable(f"cluster(s) had taint {_text(ended)}, which the object tolerated until now")
+            return unschedulable(
+                f"cluster(s) had taint {{{ended.key}: {ended.value}}}, that the schedulingUnit tolerated until now"
+            )
         return SUCCESS
 
     def score(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> int | Status:
@@ -62,7 +65,3 @@ class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Cacheable):
         """Results depend on tolerations, and on those that ended."""
         ended = unit.ended_tolerations
         return (unit.tolerations, frozenset(ended.items())) if ended else unit.tolerations
-
-
-def _text(taint: Taint) -> str:
-    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

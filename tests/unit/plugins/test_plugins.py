@@ -68,7 +68,7 @@ OVERDRAWN = a_cluster("overdrawn").offering(cpu="1", memory="1Gi", **{"x.io/a": 
             "TaintToleration",
             a_unit(),
             a_cluster().tainted("a", "b", "NoExecute").built(),
-            "cluster(s) had taint a=b:NoExecute, which the object does not tolerate",
+            "cluster(s) had taint {a: b}, that the schedulingUnit didn't tolerate",
         ),
         ("TaintToleration", a_unit(current={"cluster": 1}), a_cluster().tainted("a", "b").built(), ""),
         ("TaintToleration", a_unit(tolerations=(Toleration("a", "Exists"),)), a_cluster().tainted("a").built(), ""),

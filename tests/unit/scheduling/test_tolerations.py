@@ -78,7 +78,9 @@ def test_the_filter_rejects_a_current_cluster_when_the_toleration_has_ended() ->
     assert run_filter(TaintToleration(), unit, cluster).code is Code.SUCCESS
     unit = a_unit(tolerations=tolerations, current={"east": 2}, ended_tolerations=after)
     refused = run_filter(TaintToleration(), unit, cluster)
-    assert refused.reasons == (f"cluster(s) had taint {UNREACHABLE}:NoExecute, which the object tolerated until now",)
+    assert refused.reasons == (
+        f"cluster(s) had taint {{{UNREACHABLE}: }}, that the schedulingUnit tolerated until now",
+    )
     assert TaintToleration().cache_key(unit) != TaintToleration().cache_key(a_unit(tolerations=tolerations))
 
 
