@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from prometheus_client import REGISTRY
+from tests.support.metrics import sample_of
 
 from federation.apimachinery.clock import ManualClock
 from federation.apiserver.auth.certificaterenewal import CertificateRenewal
@@ -27,7 +27,7 @@ def a_renewal(folder: Path, clock: ManualClock) -> tuple[PKI, CertificateRenewal
 
 
 def expiry_s(name: str) -> float:
-    return REGISTRY.get_sample_value("federation_certificate_expiry_seconds", {"certificate": name}) or 0.0
+    return sample_of("federation_certificate_expiry_seconds", {"certificate": name}) or 0.0
 
 
 async def test_certificates_never_expire_while_the_server_runs(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from prometheus_client import REGISTRY
 from sqlalchemy import Connection
 from tests.support.encryption import write_keys
+from tests.support.metrics import sample_of
 from tests.support.stores import StoreBackend, a_body, a_value, eventually
 
 from federation.apimachinery.errors import ConfigurationError, StoreUnavailable
@@ -199,11 +199,11 @@ async def test_a_key_stays_pending_while_a_decision_still_needs_another_one(tmp_
     await database.stop(store)
     store = await database.open(encryption=write_keys(tmp_path / "keys", "k2"))
     await SQLJournal(store.database, cipher=store.cipher).reencrypt()
-    assert REGISTRY.get_sample_value("federation_store_reencryption_pending", {"table": "decision"}) == 1
+    assert sample_of("federation_store_reencryption_pending", {"table": "decision"}) == 1
     await database.stop(store)
     store = await database.open(encryption=write_keys(tmp_path / "keys", "k2", "k1"))
     await SQLJournal(store.database, cipher=store.cipher).reencrypt()
-    assert REGISTRY.get_sample_value("federation_store_reencryption_pending", {"table": "decision"}) == 0
+    assert sample_of("federation_store_reencryption_pending", {"table": "decision"}) == 0
     await database.close()
 
 

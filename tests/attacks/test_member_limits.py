@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 import orjson
 import pytest
 import structlog
-from prometheus_client import REGISTRY
 from tests.support.hostile.gzipbomb import a_gzip_bomb
+from tests.support.metrics import sample_of
 
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.connection import Connection
@@ -199,7 +199,7 @@ def an_informer(hostile: Hostile, clock: ManualClock, bytes_max: int = MIB, **op
 
 
 def counted(name: str) -> float:
-    return REGISTRY.get_sample_value(name, {"cluster": "hostile", "resource": "configmaps"}) or 0.0
+    return sample_of(name, {"cluster": "hostile", "resource": "configmaps"}) or 0.0
 
 
 async def run_for(informer: Informer, clock: ManualClock, seconds: float) -> None:
@@ -246,7 +246,7 @@ async def test_the_memory_of_all_caches_of_a_member_is_limited() -> None:
     assert "member_cache_bytes_max" in informer.limit_exceeded
     assert len(informer) == 10
     informer.release()
-    assert REGISTRY.get_sample_value("federation_runtime_member_cache_bytes", {"cluster": "hostile"}) == 0
+    assert sample_of("federation_runtime_member_cache_bytes", {"cluster": "hostile"}) == 0
 
 
 async def test_a_list_within_the_limits_clears_the_condition() -> None:

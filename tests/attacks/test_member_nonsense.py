@@ -6,10 +6,10 @@ from typing import Any
 
 import orjson
 import pytest
-from prometheus_client import REGISTRY
 from tests.attacks.test_member_limits import Hostile, a_configmap, an_informer, answered, run_for, serve
 from tests.support.lines import MemberLine
 from tests.support.manifests import a_deployment, a_policy
+from tests.support.metrics import sample_of
 from tests.support.world import World, a_world
 
 from federation.api import names
@@ -176,7 +176,7 @@ async def test_a_report_that_cannot_be_stored_makes_the_member_not_ready_until_i
 
 
 def restarted(task: str) -> float:
-    return REGISTRY.get_sample_value("federation_base_task_restarts_total", {"task": task}) or 0.0
+    return sample_of("federation_base_task_restarts_total", {"task": task}) or 0.0
 
 
 async def test_a_revision_of_thousands_of_digits_does_not_stop_the_delivery_to_other_members() -> None:

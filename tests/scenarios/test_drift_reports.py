@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client import REGISTRY
 from tests.support.manifests import a_deployment, a_policy
+from tests.support.metrics import sample_of
 from tests.support.world import World, a_world, a_world_without_pods
 from tests.unit.web.test_delivery import URL, served
 
@@ -39,7 +39,7 @@ async def in_cluster(world: World, cluster: str) -> Object:
 
 def counted(metric: str, cluster: str) -> float:
     labels = {"cluster": cluster, "kind": "Deployment"}
-    return REGISTRY.get_sample_value(f"federation_dispatch_drift_{metric}_total", labels) or 0.0
+    return sample_of(f"federation_dispatch_drift_{metric}_total", labels) or 0.0
 
 
 async def edit(world: World, replicas: int, member: str = "east", **annotations: str) -> None:

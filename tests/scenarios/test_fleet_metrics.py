@@ -1,9 +1,9 @@
 """The metrics of the fleet follow clusters and objects through a delivery."""
 
 import pytest
-from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 from tests.support.manifests import a_deployment, a_policy
+from tests.support.metrics import sample_of
 from tests.support.world import a_world
 
 from federation.api.resources import PROPAGATION_POLICIES
@@ -11,7 +11,7 @@ from federation.apimachinery.resources import DEPLOYMENTS
 
 
 def value(name: str, **labels: str) -> float:
-    return REGISTRY.get_sample_value(name, labels) or 0.0
+    return sample_of(name, labels) or 0.0
 
 
 def delivered(stage: str) -> float:

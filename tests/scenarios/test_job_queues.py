@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 import pytest
 import yaml
-from prometheus_client import REGISTRY
 from tests.scenarios.test_followers import ADMISSION_BINDINGS, ADMISSION_POLICIES
 from tests.scenarios.test_gangs import NODES, SIZES, a_job, job_policy, nodes, pods, waits
 from tests.scenarios.test_plan_and_reality import documents, plan
+from tests.support.metrics import sample_of
 from tests.support.vectors import ROOT
 from tests.support.world import World, a_world
 
@@ -341,8 +341,8 @@ async def waits_for(world: World, name: str) -> str:
 async def test_gauges_of_a_queue_go_with_it() -> None:
     async def seen() -> tuple[float | None, float | None]:
         labels = {"queue": "ml", "flavor": "any", "resource": "cpu"}
-        used = REGISTRY.get_sample_value("federation_queue_used_ratio", labels)
-        return used, REGISTRY.get_sample_value("federation_queue_pending_jobs", {"queue": "ml"})
+        used = sample_of("federation_queue_used_ratio", labels)
+        return used, sample_of("federation_queue_pending_jobs", {"queue": "ml"})
 
     async with a_world(members=("one",), nodes={"one": NODES["medium"]}) as world:
         await with_queues(world, cores="16")

@@ -5,9 +5,9 @@ import random
 from collections import Counter
 
 import pytest
-from prometheus_client import REGISTRY
 from tests.support.generated import nightly_after
 from tests.support.memberspreads import a_node, a_spread, a_subset, create_spread, pools, subset_sizes
+from tests.support.metrics import sample_of
 from tests.support.simulatedmember import Member, a_member, a_template, a_workload, an_object
 
 from federation.api.names import POD_DELETION_COST
@@ -55,7 +55,7 @@ def admissions() -> Counter[str]:
     """Return how many creations of pods ended in which way."""
     name = "federation_spread_reviews_total"
     samples = {outcome: {"handler": CREATE_POD, "outcome": outcome} for outcome in OUTCOMES}
-    return Counter({outcome: int(REGISTRY.get_sample_value(name, labels) or 0) for outcome, labels in samples.items()})
+    return Counter({outcome: int(sample_of(name, labels) or 0) for outcome, labels in samples.items()})
 
 
 async def test_three_zones_keep_their_shares_when_the_workload_is_scaled() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from prometheus_client import REGISTRY
+from tests.support.metrics import sample_of
 from tests.unit.apiserver.conftest import eventually
 
 from federation.apimachinery.clock import ManualClock
@@ -38,7 +38,7 @@ def names(folder: Path) -> list[str]:
 
 
 def dropped(reason: str) -> float:
-    return REGISTRY.get_sample_value("federation_server_audit_dropped_total", {"reason": reason}) or 0.0
+    return sample_of("federation_server_audit_dropped_total", {"reason": reason}) or 0.0
 
 
 async def test_events_are_written_in_order_and_the_rest_on_close(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client import REGISTRY
+from tests.support.metrics import sample_of
 
 from federation.apimachinery.errors import TooManyRequests
 from federation.apimachinery.resources import Object
@@ -122,16 +122,16 @@ async def test_priority_levels_are_independent_and_masters_never_queue() -> None
 @pytest.mark.parametrize("limits", [{"level_waiting_max": 1}, {"flow_waiting_max": 1}])
 async def test_a_full_queue_is_a_429_with_a_retry_time(limits: dict[str, int]) -> None:
     control = flow_control(1, **limits)
-    before = REGISTRY.get_sample_value("federation_server_requests_rejected_total", {"level": "workloads"}) or 0
+    before = sample_of("federation_server_requests_rejected_total", {"level": "workloads"}) or 0
     await acquire(control, user("a"), READ)
     waiting = asyncio.create_task(acquire(control, user("a"), READ))
     await settled()
     with pytest.raises(TooManyRequests) as caught:
         await acquire(control, user("a"), READ)
     assert caught.value.details == {"retryAfterSeconds": 1}
-    assert REGISTRY.get_sample_value("federation_server_requests_rejected_total", {"level": "workloads"}) == before + 1
-    assert REGISTRY.get_sample_value("federation_server_requests_waiting", {"level": "workloads"}) == 1
-    assert REGISTRY.get_sample_value("federation_server_requests_running", {"level": "workloads"}) == 1
+    assert sample_of("federation_server_requests_rejected_total", {"level": "workloads"}) == before + 1
+    assert sample_of("federation_server_requests_waiting", {"level": "workloads"}) == 1
+    assert sample_of("federation_server_requests_running", {"level": "workloads"}) == 1
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
 
@@ -255,7 +255,7 @@ async def test_new_objects_divide_the_seats_at_once() -> None:
     control.configure([a_schema("mine")], [a_level("mine", 5)])
     seats = {name: state.seats for name, state in control._levels.items()}
     assert seats == {"mine": 5, "catch-all": 5}
-    assert REGISTRY.get_sample_value("apiserver_flowcontrol_nominal_limit_seats", {"priority_level": "mine"}) == 5
+    assert sample_of("apiserver_flowcontrol_nominal_limit_seats", {"priority_level": "mine"}) == 5
     assert dict(control.classify(user("a"), READ).headers) == {
         b"x-kubernetes-pf-flowschema-uid": b"uid-of-mine",
         b"x-kubernetes-pf-prioritylevel-uid": b"uid-of-mine",
@@ -283,7 +283,7 @@ async def test_a_removed_level_is_forgotten_after_its_last_request() -> None:
     control.configure([], [])
     assert list(control._levels) == ["catch-all"]
     labels = {"priority_level": "mine"}
-    assert REGISTRY.get_sample_value("apiserver_flowcontrol_nominal_limit_seats", labels) is None
+    assert sample_of("apiserver_flowcontrol_nominal_limit_seats", labels) is None
 
 
 async def test_a_level_that_rejects_has_no_queue() -> None:

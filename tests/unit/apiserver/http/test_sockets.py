@@ -12,8 +12,8 @@ from typing import Any, Self
 import httpx
 import orjson
 import pytest
-from prometheus_client import REGISTRY
 from tests.support.apiserver import Parts, api_server
+from tests.support.metrics import sample_of
 from tests.support.rest import Api, eventually
 
 from federation.apiserver.http.serving import ServingOptions, serve
@@ -102,7 +102,7 @@ async def line(parts: Parts) -> Callable[..., Any]:
 
 
 def stalled() -> float:
-    return REGISTRY.get_sample_value("federation_server_connections_stalled_total") or 0.0
+    return sample_of("federation_server_connections_stalled_total") or 0.0
 
 
 def nested(depth: int) -> bytes:

@@ -5,8 +5,8 @@ import contextlib
 from typing import Any
 
 import pytest
-from prometheus_client import REGISTRY
 from tests.support.member_world import World, a_pod, member_world
+from tests.support.metrics import sample_of
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
@@ -97,10 +97,10 @@ async def test_a_loss_is_published_within_ten_seconds_and_a_return_within_five(m
         assert reasons.count(EVENT_CLUSTER_NOT_READY) == 1
         assert reasons.count(EVENT_CLUSTER_READY) == 1
         metric, labels = "federation_runtime_cluster_ready", {"cluster": "m1"}
-        assert REGISTRY.get_sample_value(metric, labels) == 1
+        assert sample_of(metric, labels) == 1
         await world.host.delete(FEDERATED_CLUSTERS, "m1")
         await world.until(lambda: _is_gone(world, "m1"))
-        assert REGISTRY.get_sample_value(metric, labels) is None
+        assert sample_of(metric, labels) is None
 
 
 async def test_a_broken_connection_leads_to_a_probe_at_once_and_a_lost_member_is_probed_slowly() -> None:

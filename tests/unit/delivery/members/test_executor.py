@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
-from prometheus_client import REGISTRY
 from tests.support.member_world import Line
+from tests.support.metrics import sample_of
 
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.errors import ClusterError
@@ -155,7 +155,7 @@ async def test_an_operation_past_its_deadline_is_cancelled() -> None:
 
 async def test_the_time_in_flight_is_measured() -> None:
     def measured_s() -> float:
-        return REGISTRY.get_sample_value("federation_dispatch_operation_seconds_sum", {"cluster": "m1"}) or 0.0
+        return sample_of("federation_dispatch_operation_seconds_sum", {"cluster": "m1"}) or 0.0
 
     async with running(deadline_s=10.0) as s:
         await s.clock.advance(5)
