@@ -56,6 +56,9 @@ def prepare(running: Federation) -> None:
     fedctl("drain", "member-9", "--kubeconfig", str(kubectl.kubeconfig), check=False)  # not all of it may leave
     fedctl("sim", "stop", "member-7", "--dir", str(running.directory))
     running.member("member-2")("scale", "deployment/nginx", "--replicas=5")
+    kubectl("wait", "federatedrollout", "--all", "-n", "waves", "--for=jsonpath={.status.wave}=canary", "--timeout=90s")
+    fedctl("rollout", "approve", "deploy/orders", "-n", "waves", "--kubeconfig", str(kubectl.kubeconfig))
+    kubectl("wait", "federatedcluster/member-7", "--for=condition=Ready=Unknown", "--timeout=90s")
 
 
 def a_namespace(name: str) -> dict[str, Any]:
