@@ -6,8 +6,8 @@ STAMP := $(VENV)/.installed
 BASE_STAMP := $(VENV)/.installed-base
 # The interpreter of the environment; by default the one that tools/interpreter.py finds.
 PYTHON ?=
-# Four on two cores, because tests of real processes wait for clocks and timeouts.
-WORKERS ?= 4
+# Five on two cores, because tests of real processes wait for clocks and timeouts.
+WORKERS ?= 5
 # Without bytecode files each start of a process compiles all modules, for two seconds.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -52,6 +52,7 @@ def listed(world: World) -> ObjectListView:
     return ObjectListView(plane.objects, plane.informers, view)
 
 
+@pytest.mark.slow("a fleet with recorded decisions, and a replay of them")
 async def test_a_replay_shows_a_user_of_a_namespace_only_what_is_his(tmp_path: Path) -> None:
     async with a_world_without_pods(members=("east", "west")) as world:
         await with_records(world)
@@ -85,6 +86,7 @@ async def test_a_replay_shows_a_user_of_a_namespace_only_what_is_his(tmp_path: P
         await world.settle()
 
 
+@pytest.mark.slow("a fleet with recorded decisions, and a replay of them")
 async def test_a_replay_shows_a_member_of_a_project_no_decision_from_before_it(tmp_path: Path) -> None:
     """Nor can he ask with a policy of his own whether a cluster of others exists."""
     async with a_world_without_pods(members=("east", "west")) as world:
