@@ -25,7 +25,7 @@ from federation.apimachinery.quantity import to_int_ceil, to_milli
 from federation.apimachinery.resources import Object
 from federation.apimachinery.usedtime import in_thread
 from federation.apiserver.http.nonresource import AUTHORIZE
-from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.federatedobject.placements import PLACED_IN, effective_placement
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
 from federation.scheduling.framework.capacity import capacity_of, waiting_pods
@@ -53,6 +53,21 @@ class Question:
     after: str
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the caches have for a question."""
+
+    names: Sequence[str]
+    """The clusters in question, in natural order."""
+    page: Sequence[str]
+    """Those of the page."""
+    sources: Sequence[Object]
+    """All FederatedClusters, in natural order."""
+    policies: Sequence[Object]
+    workloads: Sequence[tuple[Object, FederatedType]]
+    """The federated workloads that are placed in clusters of the page."""
+
+
 class HeadroomView:
     """Reads clusters, policies and federated objects from the caches of the controllers."""
 
@@ -60,15 +75,39 @@ class HeadroomView:
         self._objects = objects
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         self._policies = [informers.for_resource(each) for each in (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)]
+        self._known: dict[str, Cluster] = {}
+        """The clusters of the last answer: most have not changed since."""
+        objects.add_index(PLACED_IN, effective_placement)
 
-    def read(self) -> tuple[list[Object], list[Object], list[tuple[Object, FederatedType]]]:
-        """Return clusters, policies and federated workloads; ServiceUnavailable while caches are incomplete."""
+    def read(self, asked: Question) -> Facts:
+        """Return what an answer needs; ServiceUnavailable while caches are incomplete, BadRequest."""
         if not (self._objects.has_synced and all(each.has_synced for each in (self._clusters, *self._policies))):
             raise ServiceUnavailable("the control plane is starting; try again in a few seconds")
+        sources = sorted(self._clusters.list(), key=lambda source: natural_key(source["metadata"]["name"]))
+        names = [source["metadata"]["name"] for source in sources]
+        listed = [name for name in names if asked.name in name and asked.without in ("", name)]
+        if asked.without and not listed:
+            raise BadRequest(f"without: there is no cluster {asked.without!r}")
+        after = natural_key(asked.after)  # that of "" is before all names
+        page = [name for name in listed if natural_key(name) > after][: asked.limit]
         policies = [policy for cache in self._policies for policy in cache.list()]
-        types = [type_ for type_ in self._objects.types.all() if type_.paths.replicas_spec]
-        workloads = [(federated, type_) for type_ in types for federated in self._objects.of_type(type_)]
-        return list(self._clusters.list()), policies, workloads
+        return Facts(listed, page, sources, policies, self._placed_in(page))
+
+    def clusters_of(self, sources: Sequence[Object]) -> list[Cluster]:
+        """Return the scheduler's views; any thread may ask."""
+        known = self._known
+        found = {source["metadata"]["name"]: _to_cluster(source, known) for source in sources}
+        self._known = found
+        return list(found.values())
+
+    def _placed_in(self, clusters: Sequence[str]) -> list[tuple[Object, FederatedType]]:
+        keys = dict.fromkeys(key for name in clusters for key in self._objects.keys_by_index(PLACED_IN, name))
+        found = []
+        for federated in filter(None, map(self._objects.get, keys)):
+            type_ = self._objects.type_of(federated)
+            if type_ is not None and type_.paths.replicas_spec:
+                found.append((federated, type_))
+        return found
 
 
 def add_routes(web: FastAPI, view: HeadroomView) -> None:
@@ -88,7 +127,7 @@ def add_routes(web: FastAPI, view: HeadroomView) -> None:
         needed = [to_read(resource, "list", "") for resource in (FEDERATED_CLUSTERS, FEDERATED_OBJECTS)]
         await request.scope[AUTHORIZE](needed, is_path_enough=False)
         asked = Question(_to_shape(cpu, memory), without, name, limit, after)
-        return json_response(200, await in_thread(partial(_answer, *view.read(), asked)))
+        return json_response(200, await in_thread(partial(_answer, view, view.read(asked), asked)))
 
 
 def _to_shape(cpu: str, memory: str) -> PodShape:
@@ -104,29 +143,28 @@ def _to_shape(cpu: str, memory: str) -> PodShape:
     return pod_shape(tuple(sorted(amounts)), ANY_NODE)
 
 
-def _answer(
-    sources: Sequence[Object],
-    policies: Sequence[Object],
-    federated: Sequence[tuple[Object, FederatedType]],
-    asked: Question,
-) -> dict[str, Any]:
-    clusters = sorted(map(to_cluster, sources), key=lambda cluster: natural_key(cluster.name))
-    listed = [cluster for cluster in clusters if asked.name in cluster.name and asked.without in ("", cluster.name)]
-    if asked.without and not listed:
-        raise BadRequest(f"without: there is no cluster {asked.without!r}")
-    after = natural_key(asked.after)  # that of "" is before all names
-    page = [cluster for cluster in listed if natural_key(cluster.name) > after][: asked.limit]
+def _to_cluster(source: Object, known: Mapping[str, Cluster]) -> Cluster:
+    metadata = source["metadata"]
+    before, version = known.get(metadata["name"]), metadata.get("resourceVersion")
+    if before is not None and before.source["metadata"].get("resourceVersion") == version:
+        return before
+    return to_cluster(source, before)
+
+
+def _answer(view: HeadroomView, facts: Facts, asked: Question) -> dict[str, Any]:
+    clusters = view.clusters_of(facts.sources)
+    by_name = {cluster.name: cluster for cluster in clusters}
     snapshot = Snapshot(0, tuple(clusters))
-    workloads = _workloads(policies, federated, {cluster.name for cluster in page}, snapshot)
+    workloads = _workloads(facts.policies, facts.workloads, set(facts.page), snapshot)
     items = []
-    for cluster in page:
-        loss = loss_of(cluster.name, clusters, workloads.get(cluster.name, ()))
-        items.append(_to_item(cluster, asked, loss))
-    has_more = bool(page) and listed[-1].name > page[-1].name
+    for name in facts.page:
+        loss = loss_of(name, clusters, workloads.get(name, ()))
+        items.append(_to_item(by_name[name], asked, loss))
+    has_more = bool(facts.page) and facts.names[-1] != facts.page[-1]
     return {
         "kind": "ClusterCapacityList",
-        "metadata": {"continue": page[-1].name} if has_more else {},
-        "count": len(listed),
+        "metadata": {"continue": facts.page[-1]} if has_more else {},
+        "count": len(facts.names),
         "items": items,
     }
 

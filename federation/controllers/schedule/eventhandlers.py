@@ -12,7 +12,6 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import SelectorError
-from federation.controllers.schedule.guard import BY_CLUSTER
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.names import (
     EVENT_INVALID_NAMESPACE_LABEL,
@@ -21,6 +20,7 @@ from federation.controllers.schedule.names import (
 )
 from federation.controllers.schedule.partners import Partners
 from federation.controllers.schedule.requeueing import REPORTED
+from federation.planning.federatedobject.placements import PLACED_IN
 from federation.planning.waves.policychanges import is_policy_changed
 from federation.runtime.controller import Key, key_of
 from federation.runtime.events import WARNING, Recorder
@@ -108,7 +108,7 @@ class EventHandlers:
 
     def _on_readiness(self, name: str) -> None:
         """Enqueue the objects in the cluster, whose toleration begins or ends, and those that may (re)turn to it."""
-        keys = [key for index in (BY_CLUSTER, LEFT) for key in self._objects.keys_by_index(index, name)]
+        keys = [key for index in (PLACED_IN, LEFT) for key in self._objects.keys_by_index(index, name)]
         if self._cache.clusters.is_ready(name):
             keys += self._cache.following_joins()
         self._enqueue_many(key for key in dict.fromkeys(keys) if key not in self._cache.unschedulable)

@@ -15,7 +15,7 @@ from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.names import EVENT_UNDO_REFUSED
 from federation.guard.moveguard import MoveGuard
 from federation.planning.failover.tolerance import fixed_volumes_of
-from federation.planning.federatedobject.placements import effective_placement, placement_of
+from federation.planning.federatedobject.placements import PLACED_IN, effective_placement, placement_of
 from federation.planning.guard.causes import Mover, causes_of_move
 from federation.planning.guard.ledger import Cause, GuardOptions, Permit
 from federation.planning.guard.losses import Blame, blame, held_placement, is_word_of_user, lost_clusters
@@ -28,8 +28,6 @@ from federation.scheduling.attempt import Annotations, Due
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.snapshot import Snapshot
 
-BY_CLUSTER = "schedule/placed-in"
-"""The index of federated objects by the clusters that they are placed in."""
 _BY_NAMESPACE = "schedule/namespace"
 
 
@@ -51,7 +49,7 @@ class Guard(MoveGuard):
         super().__init__(host, options)
         self._recorder = host.recorder
         self._cache = cache
-        host.objects.add_index(BY_CLUSTER, effective_placement)
+        host.objects.add_index(PLACED_IN, effective_placement)
         host.objects.add_index(_BY_NAMESPACE, _placed_in_namespace)
 
     def on_federated(self, old: Object | None, new: Object | None) -> None:
@@ -142,7 +140,7 @@ class Guard(MoveGuard):
             case "FederatedTypeConfig":
                 return len(self._objects.keys_of_type(context.attempt.federated_type))
             case "FederatedCluster":
-                return len(self._objects.keys_by_index(BY_CLUSTER, cause.name))
+                return len(self._objects.keys_by_index(PLACED_IN, cause.name))
             case _:
                 return self._cache.count_bound_to(due.policy.ref)
 

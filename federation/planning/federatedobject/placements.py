@@ -22,6 +22,9 @@ Part = dict[str, Any]
 Patches = Sequence[Mapping[str, Any]]
 """JSON patch operations: {op?, path, value?}."""
 
+PLACED_IN = "placed-in"
+"""The index of federated objects by `effective_placement`."""
+
 
 def placement_of(federated: Mapping[str, Any], controller: str) -> list[str]:
     """Return the clusters of the controller's entry, in stored order."""
