@@ -21,7 +21,7 @@ class ResumingContext(ssl.SSLContext):
     _sessions: dict[str, ssl.SSLSession]
 
     def __new__(cls) -> Self:
-        """Return a context that verifies certificates and names, and trusts nobody yet."""
+        """Return a context that verifies certificates and names. It has no certificate authorities yet."""
         context = super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
         context._sessions = {}
         return context

@@ -326,7 +326,7 @@ def _to_time(date: str) -> datetime | None:
 
 def _import_delegated() -> "type[DelegatedRequests]":
     """Import aiohttp, in a thread: it takes a tenth of the imports of a start, and many processes never need it."""
-    from federation.client.delegated import DelegatedRequests  # noqa: PLC0415
+    from federation.client.delegated import DelegatedRequests  # noqa: PLC0415  # see above
 
     return DelegatedRequests
 

@@ -19,7 +19,10 @@ _KEPT_MAX = 128
 
 
 class Parsed(NamedTuple):
-    """A role or a binding, and the rules of a role. A role has no managed fields, and is shared: nobody changes it."""
+    """A role or a binding, and the rules of a role.
+
+    Roles have no managed fields. They are shared, so nobody may change them.
+    """
 
     obj: Object
     rules: tuple[PolicyRule, ...] = ()

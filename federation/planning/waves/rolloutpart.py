@@ -16,6 +16,7 @@ from typing import Any, Final
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import KRUISE_GROUP
 from federation.apimachinery import dotpaths
+from federation.apimachinery.jsonpatch import to_pointer
 from federation.apimachinery.resources import Object
 from federation.planning.aggregation.custom import is_custom
 from federation.planning.federatedobject.finished import runs_to_completion
@@ -127,7 +128,7 @@ def _difference(
 ) -> Iterator[Object]:
     """Yield the patches of the fields that differ; the replicas stay, and nothing that holds them is replaced."""
     for key in sorted(before.keys() | after.keys()):
-        field = f"{place}/{key.replace('~', '~0').replace('/', '~1')}"
+        field = place + to_pointer((key,))
         held, wanted = before.get(key), after.get(key, {})
         if path == (key,):
             continue

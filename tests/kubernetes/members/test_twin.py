@@ -1,8 +1,8 @@
 """A twin of a fleet with real members places as that fleet does.
 
-Two placements are the same if the same clusters have the same numbers of replicas. The long test copies the fleet anew
-every `BLOCK` arrivals, as somebody does who rehearses what comes next, so that one difference is counted once, and not
-also in all that depends on it. Between the blocks the oldest workloads are deleted, so that the members have room: which
+Two placements are the same if the same clusters have the same numbers of replicas. The long test makes a new
+copy of the fleet every `BLOCK` arrivals, as somebody who rehearses the next change would. So a difference is counted
+once, and not again for all later arrivals that follow from it. Between the blocks the oldest workloads are deleted, so that the members have room: which
 pods of a full member wait is chance there, and the host does not know it.
 """
 
