@@ -2,23 +2,29 @@
 
 The cache keeps integer sums (millicores, bytes, counts), so that scheduling a pod costs one pass over the nodes.
 Filters: unschedulable, taints, node selector, required node affinity, resources, pod count, and topology spread,
-affinity and anti-affinity of pods (`podspread.py`). The score is the mean free share of CPU, memory and pods, after the
-soft spread constraints; among equal scores the smallest node name wins.
+affinity and anti-affinity of pods (`podspread.py`). `podscores.py` scores the nodes that are left; among equal scores
+the smallest node name wins.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from federation.api.selectors import ClusterTerms, compile_cluster_terms, tolerates
 from federation.apimachinery.quantity import to_int_ceil, to_milli
 from federation.simulator.controllers import podspread
+from federation.simulator.controllers.podscores import (
+    SPREAD_WEIGHT,
+    Amounts,
+    Spread,
+    resource_score,
+    scored_request,
+    spread_scores,
+)
 from federation.simulator.controllers.podspread import AssignedPods, NewPod, SpreadNode
 
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-Amounts = dict[str, int]
-"""Resource name → amount; cpu in millicores, everything else in whole units."""
 
 
 def to_amounts(resources: Mapping[str, Any] | None) -> Amounts:
@@ -49,12 +55,21 @@ class _NodeInfo:
     unschedulable: bool
     allocatable: Amounts
     used: Amounts = field(default_factory=dict)
+    scored: Amounts = field(default_factory=dict)
+    """What its pods use for scores, with defaults for what they do not say."""
     pods: int = 0
 
-    def add(self, request: Amounts) -> None:
+    def add(self, request: Amounts, scored: Amounts) -> None:
         self.pods += 1
-        for key, amount in request.items():
-            self.used[key] = self.used.get(key, 0) + amount
+        for sums, amounts in ((self.used, request), (self.scored, scored)):
+            for key, amount in amounts.items():
+                sums[key] = sums.get(key, 0) + amount
+
+    def subtract(self, request: Amounts, scored: Amounts) -> None:
+        self.pods -= 1
+        for sums, amounts in ((self.used, request), (self.scored, scored)):
+            for key, amount in amounts.items():
+                sums[key] -= amount
 
 
 class SchedulerCache:
@@ -62,7 +77,7 @@ class SchedulerCache:
 
     def __init__(self) -> None:
         self._nodes: dict[str, _NodeInfo] = {}
-        self._assigned: dict[str, tuple[str, Amounts]] = {}
+        self._assigned: dict[str, tuple[str, Amounts, Amounts]] = {}
         self._pods = AssignedPods()
 
     @property
@@ -86,15 +101,16 @@ class SchedulerCache:
             unschedulable=bool(spec.get("unschedulable")),
             allocatable=to_amounts((node.get("status") or {}).get("allocatable")),
             used=known.used,
+            scored=known.scored,
             pods=known.pods,
         )
 
     def _sum_assigned(self, name: str) -> _NodeInfo:
         """Return the pods assigned to an unknown node: a node that was deleted and recreated still has its pods."""
         info = _NodeInfo({}, (), unschedulable=False, allocatable={})
-        for node_name, request in self._assigned.values():
+        for node_name, request, scored in self._assigned.values():
             if node_name == name:
-                info.add(request)
+                info.add(request, scored)
         return info
 
     def remove_node(self, name: str) -> None:
@@ -112,22 +128,21 @@ class SchedulerCache:
         """Count a pod on a node, once per uid; `metadata` has its namespace and labels, `spec` its anti-affinity."""
         if uid in self._assigned:
             return
-        self._assigned[uid] = (node_name, request)
+        scored = scored_request(spec or {}, request)
+        self._assigned[uid] = (node_name, request, scored)
         self._pods.add(uid, node_name, metadata or {}, spec)
         if (node := self._nodes.get(node_name)) is not None:
-            node.add(request)
+            node.add(request, scored)
 
     def remove_pod(self, uid: str) -> bool:
         """Stop counting a pod; return whether it was counted."""
         assigned = self._assigned.pop(uid, None)
         if assigned is None:
             return False
-        node_name, request = assigned
+        node_name, request, scored = assigned
         self._pods.remove(uid, node_name)
         if (node := self._nodes.get(node_name)) is not None:
-            node.pods -= 1
-            for key, amount in request.items():
-                node.used[key] -= amount
+            node.subtract(request, scored)
         return True
 
     def select_node(
@@ -137,42 +152,65 @@ class SchedulerCache:
         namespace: str = "",
         labels: Mapping[str, str] | None = None,
         without_devices: Collection[str] = (),
+        owner: str = "",
     ) -> tuple[str, str]:
         """Return (node name, "") or ("", the reason in kube-scheduler's words).
 
         Without its `labels` a pod is one that its own spread constraints count. Nodes `without_devices` do not have
-        what it claims.
+        what it claims. `owner` is the uid of the controller whose pods are spread without constraints.
         """
         reasons: Counter[str] = Counter()
-        best, best_score = "", (0, -1.0)
         required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
             "requiredDuringSchedulingIgnoredDuringExecution"
         )
         terms = compile_cluster_terms(required.get("nodeSelectorTerms")) if required else None
         blocked: dict[str, str] = {}
-        soft: Counter[str] = Counter()
+        pod = NewPod(spec, namespace, labels)
+        nodes: dict[str, SpreadNode] = {}
         if podspread.has_rules(spec, self._pods):
-            pod = NewPod(spec, namespace, labels)
             nodes = {
                 name: SpreadNode(node.labels, _is_selected(name, node, spec, terms), _untolerated(node, spec) is None)
                 for name, node in self._nodes.items()
             }
             blocked = podspread.blocked_nodes(pod, nodes, self._pods)
-            soft = podspread.soft_counts(pod, nodes, self._pods)
+        feasible = []
         for name, node in self._nodes.items():
             rejections = _filter_node(name, node, spec, terms, request) or ([blocked[name]] if name in blocked else [])
             if not rejections and name in without_devices:
                 rejections = ["cannot allocate all claims"]
             if rejections:
                 reasons.update(rejections)
-                continue
-            score = (-soft[name], _least_allocated_score(node, request))
-            if not best or score > best_score or (score == best_score and name < best):
-                best, best_score = name, score
-        if best:
-            return best, ""
+            else:
+                feasible.append(name)
+        if len(feasible) > 1:
+            spreads = self._spreads(pod, nodes, feasible, owner)
+            return self._best(feasible, request, scored_request(spec, request), spreads), ""
+        if feasible:
+            return feasible[0], ""
         listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
         return "", f"0/{len(self._nodes)} nodes are available: {listed or 'no nodes'}."
+
+    def _spreads(
+        self, pod: NewPod, nodes: Mapping[str, SpreadNode], feasible: Sequence[str], owner: str
+    ) -> Sequence[Spread]:
+        """Return the soft constraints of a pod, or else those for its owner."""
+        if pod.spec.get("topologySpreadConstraints"):
+            return podspread.soft_spreads(pod, feasible, nodes, self._pods)
+        if owner:
+            labels = {name: node.labels for name, node in self._nodes.items()}
+            return podspread.default_spreads(owner, feasible, labels, self._pods)
+        return ()
+
+    def _best(self, feasible: Sequence[str], request: Amounts, scored: Amounts, spreads: Sequence[Spread]) -> str:
+        """Return the first by name of the nodes with the highest score."""
+        spread = spread_scores(spreads) if spreads else [0] * len(feasible)
+        best, best_score = "", -1
+        for name, apart in zip(feasible, spread, strict=True):
+            node = self._nodes[name]
+            score = resource_score(node.allocatable, node.used, node.scored, request, scored) + SPREAD_WEIGHT * apart
+            if score > best_score or (score == best_score and name < best):
+                best, best_score = name, score
+        return best
 
 
 def _is_selected(name: str, node: _NodeInfo, spec: Mapping[str, Any], terms: ClusterTerms | None) -> bool:
@@ -210,14 +248,3 @@ def _filter_node(
     if node.pods + 1 > node.allocatable.get("pods", 110):
         rejections.append("Too many pods")
     return rejections
-
-
-def _least_allocated_score(node: _NodeInfo, request: Amounts) -> float:
-    shares = []
-    for key in ("cpu", "memory"):
-        capacity = node.allocatable.get(key, 0)
-        if capacity:
-            shares.append((capacity - node.used.get(key, 0) - request.get(key, 0)) / capacity)
-    pods = node.allocatable.get("pods", 110)
-    shares.append((pods - node.pods) / pods if pods else 0.0)
-    return sum(shares) / len(shares)

@@ -18,6 +18,7 @@ from federation.simulator.controllers.deviceallocator import DeviceAllocator
 from federation.simulator.controllers.podneeds import claim_problem, claims_of
 from federation.simulator.controllers.podplacement import SchedulerCache, compute_pod_request
 from federation.simulator.controllers.pods import is_finished
+from federation.simulator.controllers.podspread import spreading_owner
 
 _DONE = Result()
 _CLAIM_WAIT_S = 1.0
@@ -113,7 +114,8 @@ class PodScheduler:
         request = compute_pod_request(pod["spec"])
         lacking = {name for name in self._cache.names if self._devices.plan(pod, name) is None} if has_claims else ()
         labels = pod["metadata"].get("labels") or {}
-        node, reason = self._cache.select_node(pod["spec"], request, key.namespace, labels, without_devices=lacking)
+        owner = spreading_owner(pod["metadata"])
+        node, reason = self._cache.select_node(pod["spec"], request, key.namespace, labels, lacking, owner)
         if not node:
             self._unschedulable.add(key)
             await self._report_unschedulable(pod, reason)

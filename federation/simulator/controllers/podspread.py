@@ -1,9 +1,10 @@
 """Topology spread and pod (anti-)affinity in the simulated kube-scheduler, over the labels of assigned pods. Pure.
 
-`blocked_nodes` gives the nodes that hard constraints exclude, `soft_counts` the pods that soft constraints count in a
-node's domains. Only required affinity and anti-affinity are considered, those of pods that run too. A domain counts
-nodes that carry the keys of all hard constraints and that the node inclusion policies include. The API server has
-merged `matchLabelKeys` and `mismatchLabelKeys` into the selectors.
+`blocked_nodes` gives the nodes that hard constraints exclude, `soft_spreads` the pods that soft constraints count in
+the domains of nodes, `default_spreads` the same for pods of a ReplicaSet or StatefulSet that have none. Only
+required affinity and anti-affinity are considered, those of pods that run too. A domain counts nodes that carry the
+keys of all hard constraints and that the node inclusion policies include. The API server has merged `matchLabelKeys`
+and `mismatchLabelKeys` into the selectors.
 """
 
 from collections import Counter
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from federation.apimachinery.selectors import Selector, compile_label_selector
+from federation.simulator.controllers.podscores import Spread
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _SPREAD = "node(s) didn't match pod topology spread constraints"
@@ -20,6 +22,10 @@ _APART_FROM_OTHERS = "node(s) didn't satisfy existing pods anti-affinity rules"
 _NOT_TOGETHER = "node(s) didn't match pod affinity rules"
 _AFFINITY, _ANTI_AFFINITY = "podAffinity", "podAntiAffinity"
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+_DEFAULT_CONSTRAINTS = (("kubernetes.io/hostname", 3), ("topology.kubernetes.io/zone", 5))
+"""Key and skew that is tolerated."""
+_SPREAD_OWNERS = ("ReplicaSet", "StatefulSet", "ReplicationController")
+_NONE_OWNED: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +92,35 @@ class AssignedPods:
         self._by_node: dict[str, dict[str, tuple[str, Mapping[str, str]]]] = {}
         self.apart: dict[tuple[str, int], tuple[str, str, Term]] = {}
         """uid, node and term of pods with required anti-affinity."""
+        self._owners: dict[str, str] = {}
+        """By pod."""
+        self._owned: dict[str, Counter[str]] = {}
+        """By owner: its pods on each node."""
 
     def add(self, uid: str, node: str, metadata: Mapping[str, Any], spec: Mapping[str, Any] | None = None) -> None:
         """Record a pod on a node."""
         namespace = metadata.get("namespace", "")
         self._by_node.setdefault(node, {})[uid] = (namespace, metadata.get("labels") or {})
+        if owner := spreading_owner(metadata):
+            self._owners[uid] = owner
+            self._owned.setdefault(owner, Counter())[node] += 1
         for index, term in enumerate(_terms(spec or {}, _ANTI_AFFINITY)):
             self.apart[uid, index] = (uid, node, to_term(term, namespace))
 
     def remove(self, uid: str, node: str) -> None:
         """Remove a pod."""
         self._by_node.get(node, {}).pop(uid, None)
+        if owner := self._owners.pop(uid, ""):
+            self._owned[owner][node] -= 1
+            if not self._owned[owner].total():
+                del self._owned[owner]
         index = 0
         while self.apart.pop((uid, index), None) is not None:
             index += 1
+
+    def owned(self, owner: str) -> Mapping[str, int]:
+        """Return the number of pods of an owner on each node."""
+        return self._owned.get(owner, _NONE_OWNED)
 
     def count(self, node: str, namespace: str, selector: Selector) -> int:
         """Return the number of matching pods of a namespace on the node."""
@@ -109,6 +130,14 @@ class AssignedPods:
     def count_of(self, node: str, term: Term) -> int:
         """Return the number of pods on the node that a term is about."""
         return sum(term.accepts(namespace, labels) for namespace, labels in self._by_node.get(node, {}).values())
+
+
+def spreading_owner(metadata: Mapping[str, Any]) -> str:
+    """Return the uid of the controller whose pods are spread without constraints of their own, "" if there is none."""
+    for each in metadata.get("ownerReferences") or ():
+        if each.get("controller") and each.get("kind") in _SPREAD_OWNERS:
+            return str(each["uid"])
+    return ""
 
 
 def has_rules(spec: Mapping[str, Any], pods: AssignedPods) -> bool:
@@ -159,16 +188,42 @@ def _unfriendly_nodes(pod: NewPod, nodes: Mapping[str, SpreadNode], pods: Assign
     return blocked
 
 
-def soft_counts(pod: NewPod, nodes: Mapping[str, SpreadNode], pods: AssignedPods) -> Counter[str]:
-    """Return by node the sum of the pods in its domains, over the soft constraints; fewer are better."""
-    found: Counter[str] = Counter()
-    for constraint in _constraints(pod.spec):
-        if constraint.is_hard:
-            continue
-        counts = _domain_counts(constraint, [], pod.namespace, nodes, pods)
-        for name, node in nodes.items():
-            found[name] += counts.get(node.labels.get(constraint.key, ""), 0)
+def soft_spreads(
+    pod: NewPod, feasible: Sequence[str], nodes: Mapping[str, SpreadNode], pods: AssignedPods
+) -> list[Spread]:
+    """Return the soft constraints of a pod over its feasible nodes."""
+    soft = [constraint for constraint in _constraints(pod.spec) if not constraint.is_hard]
+    keys = [constraint.key for constraint in soft]
+    is_ignored = [not all(key in nodes[name].labels for key in keys) for name in feasible]
+    found = []
+    for constraint in soft:
+        counts = _domain_counts(constraint, keys, pod.namespace, nodes, pods)
+        values = [
+            None if ignored else nodes[name].labels[constraint.key]
+            for name, ignored in zip(feasible, is_ignored, strict=True)
+        ]
+        found.append(_spread(constraint.max_skew, values, counts))
     return found
+
+
+def default_spreads(
+    owner: str, feasible: Sequence[str], labels: Mapping[str, Mapping[str, str]], pods: AssignedPods
+) -> list[Spread]:
+    """Return kube-scheduler's own constraints for a pod of the owner with this uid; `labels` are those of all nodes."""
+    owned = pods.owned(owner)
+    found = []
+    for key, max_skew in _DEFAULT_CONSTRAINTS:
+        counts: Counter[str | None] = Counter()
+        for name, count in owned.items():
+            counts[labels.get(name, {}).get(key)] += count
+        found.append(_spread(max_skew, [labels[name].get(key) for name in feasible], counts))
+    return found
+
+
+def _spread(max_skew: int, values: Sequence[str | None], counts: Mapping[Any, int]) -> Spread:
+    """Return a constraint over nodes with these values of its key."""
+    numbers = [None if value is None else counts.get(value, 0) for value in values]
+    return Spread(max_skew, numbers, len(set(values)))
 
 
 def _constraints(spec: Mapping[str, Any]) -> list[_Constraint]:
