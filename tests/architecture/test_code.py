@@ -1,4 +1,7 @@
-"""House rules that linters cannot check, checked on every module's syntax tree. A failure lists each place."""
+"""House rules that linters cannot check, checked on every module's syntax tree. A failure lists each place.
+
+Limits of size are for a file and a function, and there is none for the whole: docs/decisions/0200.
+"""
 
 import ast
 import re
