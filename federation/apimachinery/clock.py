@@ -34,11 +34,10 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clock."""
 
+    monotonic = staticmethod(time.monotonic)
+
     def now(self) -> datetime:
         return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        return time.monotonic()
 
     async def sleep(self, delay_s: float) -> None:
         await asyncio.sleep(delay_s)

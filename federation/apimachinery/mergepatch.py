@@ -34,7 +34,9 @@ def create_merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[s
         before = old.get(key, _ABSENT)
         if before is value or is_json_equal(before, value):
             continue
-        if (before.__class__ is dict or isinstance(before, Mapping)) and isinstance(value, Mapping):
+        if (before.__class__ is dict or isinstance(before, Mapping)) and (
+            value.__class__ is dict or isinstance(value, Mapping)
+        ):
             patch[key] = create_merge_patch(before, value)
         else:
             patch[key] = value
@@ -43,7 +45,10 @@ def create_merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[s
 
 def without_nulls(value: Any) -> Any:
     """Return the value without map entries that are null; the same value, uncopied, when there are none."""
-    if isinstance(value, Mapping):
+    kind = value.__class__
+    if kind is str or kind is int:
+        return value
+    if kind is dict or isinstance(value, Mapping):
         changed = {
             key: kept for key, part in value.items() if (kept := without_nulls(part)) is not part or part is None
         }

@@ -9,6 +9,7 @@ long as the control plane. Read next: `informer.py` for the caches, `assumecache
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -50,7 +51,10 @@ class FederatedObjects:
     ) -> None:
         self.types = types
         self._client = client
-        self._name_of = name_of
+        self._key_of = lru_cache(maxsize=4096)(
+            lambda namespace, name, type_name: Key(namespace, name_of(name, type_name))
+        )
+        """Several handlers ask for the key of each event of a member."""
         self._clock = clock
         self._namespaced = informers.for_resource(FEDERATED_OBJECTS)
         self._cluster_scoped = informers.for_resource(CLUSTER_FEDERATED_OBJECTS)
@@ -130,12 +134,12 @@ class FederatedObjects:
 
     def key_for(self, type_: FederatedType, namespace: str, name: str) -> Key:
         """Return the key of the federated object of a source or member object of this namespace and name."""
-        return Key(namespace, self._name_of(name, type_.name))
+        return self._key_of(namespace, name, type_.name)
 
     def key_of_source(self, type_: FederatedType, obj: Object) -> Key:
         """Return the key of the federated object of this source or member object."""
         metadata = obj["metadata"]
-        return self.key_for(type_, metadata.get("namespace", ""), metadata["name"])
+        return self._key_of(metadata.get("namespace", ""), metadata["name"], type_.name)
 
     def of_source(self, group: str, kind: str, namespace: str, name: str) -> Object | None:
         """Return the federated object of a source; None without one, or when the kind is not federated."""

@@ -33,6 +33,8 @@ class FederatedTypes:
         self._in_force: dict[GVK, FederatedType] = {}
         self._listeners: list[tuple[Listener, Listener]] = []
         self._invalid: dict[str, str] = {}
+        self._last: tuple[Object, FederatedType | None] = ({}, None)
+        """The template that was read last, and its type: two dozen handlers ask for the same one."""
         self.informer.add_handler(self._handle)
 
     @property
@@ -50,9 +52,12 @@ class FederatedTypes:
 
     def for_federated(self, federated: Object) -> FederatedType | None:
         """Return the type of a federated object's template; None if not federated or the template is malformed."""
-        if template_problem(federated):
-            return None
-        return self.for_object((federated.get("spec") or {}).get("template") or {})
+        template = (federated.get("spec") or {}).get("template") or {}
+        known, type_ = self._last
+        if template is not known:
+            type_ = None if template_problem(federated) else self.for_object(template)
+            self._last = template, type_
+        return type_
 
     def for_object(self, obj: Object) -> FederatedType | None:
         """Return the type of an object by apiVersion and kind."""
@@ -123,9 +128,11 @@ class FederatedTypes:
             return
         if current is not None:
             del self._in_force[key]
+            self._last = {}, None
             for _, on_remove in list(self._listeners):
                 on_remove(current)
         if wanted is not None:
             self._in_force[key] = wanted
+            self._last = {}, None
             for on_add, _ in list(self._listeners):
                 on_add(wanted)

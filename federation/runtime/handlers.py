@@ -54,7 +54,10 @@ class Handlers:
     def call(self, old: Object | None, new: Object | None) -> None:
         """Call the handlers with one change."""
         for handler in self._active:
-            self._call(handler, old, new)
+            try:
+                handler(old, new)
+            except Exception:  # noqa: BLE001  # a broken handler must not stop the others
+                self._on_failure()
 
     def open(self) -> None:
         """Call late handlers from now on: the first list is complete."""

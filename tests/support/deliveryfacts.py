@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -99,7 +98,7 @@ RECORDS: dict[str, MemberRecord] = {
     "written before": MemberRecord(State.WRITTEN, written=LIVE, since_s=NOW - 20),
     "unconfirmed": MemberRecord(State.UNCONFIRMED),
     "unconfirmed other": MemberRecord(State.UNCONFIRMED, sent=_SENT),
-    "unconfirmed lately": replace(_failed(CONFIRMATION), state=State.UNCONFIRMED, sent=_SENT),
+    "unconfirmed lately": _failed(CONFIRMATION)._replace(state=State.UNCONFIRMED, sent=_SENT),
     "deleted": MemberRecord(State.DELETED, deleted_uid="u1", since_s=NOW),
     "deleted before": MemberRecord(State.DELETED, deleted_uid="u1", since_s=NOW - 20),
     "gone": MemberRecord(State.GONE, owner="f1"),
@@ -116,7 +115,7 @@ RECORDS: dict[str, MemberRecord] = {
     "confirmation failed": _failed(CONFIRMATION),
     "scaler": MemberRecord(scaler=Scaler("hpa", NOW + 100)),
     "scaler before": MemberRecord(scaler=Scaler("hpa", NOW - 1)),
-    "scaler unanswered": replace(_failed(SCALER), scaler=Scaler("hpa", NOW - 1)),
+    "scaler unanswered": _failed(SCALER)._replace(scaler=Scaler("hpa", NOW - 1)),
     "no scaler": MemberRecord(scaler=Scaler("", NOW + 5)),
     "look failed": _failed(SCALER),
 }

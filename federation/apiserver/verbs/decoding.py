@@ -8,6 +8,7 @@ update are checked.
 
 from typing import Any
 
+from federation.apimachinery.equality import is_json_equal
 from federation.apimachinery.errors import BadRequest
 from federation.apimachinery.fielderrors import Causes
 from federation.apimachinery.resources import Object
@@ -48,6 +49,23 @@ def check_fields(
     if wrong := decode_errors(info.schema, obj):
         raise BadRequest(not_handled(info, wrong[0]))
     return []
+
+
+def check_replacement(info: KindInfo, new: Object, old: Object, options: WriteOptions) -> Causes:
+    """Check a custom resource that replaces another one, but of its metadata only what differs.
+
+    The rules for metadata are those of Kubernetes, whatever became of the schema since `old` was stored.
+    """
+    metadata, before = new["metadata"], old["metadata"]
+    changed = {key: value for key, value in metadata.items() if not is_json_equal(value, before.get(key))}
+    names = list(changed)
+    new["metadata"] = changed
+    causes = check_fields(info, new, options, old)
+    for name in names:
+        if name not in changed:
+            del metadata[name]
+    new["metadata"] = metadata | changed
+    return causes
 
 
 def _check_metadata(info: KindInfo, obj: Object) -> None:

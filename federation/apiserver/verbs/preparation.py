@@ -26,7 +26,7 @@ from federation.apiserver.semantics.strategies.base import Strategy
 from federation.apiserver.semantics.validation.addressvalidation import is_legacy
 from federation.apiserver.semantics.validation.fieldrules import validate_rules
 from federation.apiserver.verbs.context import DefaultAdmission, status_details
-from federation.apiserver.verbs.decoding import check_fields
+from federation.apiserver.verbs.decoding import check_fields, check_replacement
 from federation.apiserver.verbs.requestoptions import WriteOptions, own_user
 
 _DROPPED_ON_CREATE = (
@@ -393,7 +393,7 @@ def _check_changes(info: KindInfo, new: Object, old: Object, options: WriteOptio
     if info.is_custom:
         if not _differs(new, old):
             return []
-        causes = check_fields(info, new, options, old)
+        causes = check_replacement(info, new, old, options)
         return causes if info.rules is None else causes + info.rules.check(new, old, causes)
     changed = _changed(new, old)
     metadata = changed.get("metadata")

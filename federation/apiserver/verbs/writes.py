@@ -39,7 +39,7 @@ from federation.apiserver.verbs.context import (
 )
 from federation.apiserver.verbs.decoding import check_fields
 from federation.apiserver.verbs.fieldvalidation import check_patched
-from federation.apiserver.verbs.patching import Patch
+from federation.apiserver.verbs.patching import MERGE, Patch
 from federation.apiserver.verbs.preparation import (
     STATUS_PARTS,
     check_envelope,
@@ -150,7 +150,14 @@ class Writer:
             revision = wanted["metadata"].get("resourceVersion") or ""
             if revision and revision != live["metadata"]["resourceVersion"]:
                 raise object_modified(info, name)
+            if is_copied:
+                wanted["metadata"] = dict(wanted["metadata"])
+                if wanted.get("status"):
+                    wanted["status"] = dict(wanted["status"])
             return wanted, patch.pins_revision
+
+        # A merge patch copies on write, so a controller's object is parsed once: nothing below the top is filled in.
+        is_copied = patch.type == MERGE and options.user is own_user and (info.is_custom or subresource == "status")
 
         # Twice: an apply may find the object absent, and lose the race to create it.
         for _ in range(2):
@@ -163,6 +170,7 @@ class Writer:
                     options,
                     subresource=subresource,
                     is_apply=patch.is_apply,
+                    shares_live=not is_copied,
                     patch_bytes=len(patch.text),
                 )
             except NotFound:
@@ -193,8 +201,8 @@ class Writer:
         """Apply `change` to the live object and store the result; retry on a newer state after each concurrent write.
 
         As in kube-apiserver, only the deadline of its request ends the retries: each one means that another writer
-        got on. With `shares_live` the result may contain parts of its argument, so `change` gets a copy of the live
-        object.
+        got on. With `shares_live` parts of its argument that are changed in place may be in the result, so `change`
+        gets a copy of the live object.
         """
         context = self._context
         while True:

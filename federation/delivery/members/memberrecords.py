@@ -6,7 +6,6 @@ in `rules/memberrecord.py`.
 """
 
 from collections import OrderedDict
-from dataclasses import replace
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
@@ -133,7 +132,7 @@ class MemberRecords:
 
     def record_kept_writes(self, key: MemberKey) -> None:
         """Record that the member has what it should have, after it did not keep writes."""
-        self.put(key, replace(self.get(key), losses=0))
+        self.put(key, self.get(key)._replace(losses=0))
 
     def record_write(self, key: MemberKey, obj: Object, digest: str, *, is_subset: bool) -> None:
         """Record an answered write, or what the member itself has of an unconfirmed one."""
@@ -143,7 +142,7 @@ class MemberRecords:
 
     def record_content(self, key: MemberKey, digest: str) -> None:
         """Record the hash of the content of an answered write."""
-        self.put(key, replace(self.get(key), content=digest))
+        self.put(key, self.get(key)._replace(content=digest))
 
     def record_unanswered_write(self, key: MemberKey) -> None:
         """Record that a write got no answer."""
@@ -153,12 +152,12 @@ class MemberRecords:
         """Record that a deletion is in flight, or that it has ended with any result."""
         record = self.get(key)
         if record.is_deleting is not is_under_way:
-            self.put(key, replace(record, is_deleting=is_under_way))
+            self.put(key, record._replace(is_deleting=is_under_way))
 
     def record_deletion(self, key: MemberKey, uid: str, owner: str = "") -> None:
         """Record that the deletion of the object was accepted: delivering it again is no correction."""
         self.put(
-            key, replace(self.get(key).after_deletion(uid, owner, self._clock.monotonic()), content="", drifted=None)
+            key, self.get(key).after_deletion(uid, owner, self._clock.monotonic())._replace(content="", drifted=None)
         )
 
     def record_removal(self, key: MemberKey, uid: str, *, is_seen: bool = True) -> None:
@@ -185,14 +184,14 @@ class MemberRecords:
         """Record a failure and return it with the time of the next attempt."""
         now_s, record = self._clock.monotonic(), self.get(key)
         failure = next_failure(record.failure, status, message, digest, now_s, retry_after_s=retry_after_s)
-        self.put(key, replace(record, failure=failure))
+        self.put(key, record._replace(failure=failure))
         return failure
 
     def record_retry(self, key: MemberKey) -> None:
         """Remove the failure, so that the next attempt is not delayed."""
         record = self.get(key)
         if record.failure is not None:
-            self.put(key, replace(record, failure=None))
+            self.put(key, record._replace(failure=None))
 
     def retry_all(self, cluster: str, resource: Resource | None = None) -> list[MemberKey]:
         """Remove the failures in a cluster, of one kind or of all; return their objects."""
@@ -207,15 +206,15 @@ class MemberRecords:
         """Record what a member may act by, None once its controller has observed it."""
         record = self.get(key)
         if record.sent != sent:
-            self.put(key, replace(record, sent=sent))
+            self.put(key, record._replace(sent=sent))
 
     def record_finished(self, key: MemberKey, evidence: Object) -> None:
         """Record that an object had finished when it left the cache; it counts until the evidence is published."""
-        self.put(key, replace(self.get(key), finished=evidence))
+        self.put(key, self.get(key)._replace(finished=evidence))
 
     def record_end_unknown(self, key: MemberKey, uid: str) -> None:
         """Record that the member's events do not tell whether the object with this uid had finished."""
-        self.put(key, replace(self.get(key), end_asked=uid, failure=None))
+        self.put(key, self.get(key)._replace(end_asked=uid, failure=None))
 
     # -- answers
 
@@ -226,7 +225,7 @@ class MemberRecords:
         """
         record = self.get(key)
         until_s = self._clock.monotonic() + (_OWNED_S if scaler else _NOT_OWNED_S)
-        self.put(key, replace(record, scaler=Scaler(scaler, until_s)))
+        self.put(key, record._replace(scaler=Scaler(scaler, until_s)))
         return scaler != record.scaler_name
 
     def scaler_left_s(self, key: MemberKey) -> float:
@@ -236,7 +235,7 @@ class MemberRecords:
 
     def record_late_absence(self, key: MemberKey) -> None:
         """Record an answer that the member lacks the object, which came after the reconcile that had asked."""
-        self.put(key, replace(self.get(key), absent_since_s=self._clock.monotonic()))
+        self.put(key, self.get(key)._replace(absent_since_s=self._clock.monotonic()))
 
     def is_late_absence(self, key: MemberKey) -> bool:
         """Return whether such an answer came a moment ago."""
@@ -247,7 +246,7 @@ class MemberRecords:
         """Return whether such an answer came a moment ago, and forget it."""
         record, is_recent = self.get(key), self.is_late_absence(key)
         if record.absent_since_s is not None:
-            self.put(key, replace(record, absent_since_s=None))
+            self.put(key, record._replace(absent_since_s=None))
         return is_recent
 
     # -- corrections
@@ -256,7 +255,7 @@ class MemberRecords:
         """Record a correction; return what is new about it."""
         record = self.get(key)
         drifted, news = corrections.after(record.drifted, correction, self._clock.monotonic(), self._clock.now())
-        self.put(key, replace(record, drifted=drifted))
+        self.put(key, record._replace(drifted=drifted))
         return news
 
     def pause_left_s(self, key: MemberKey) -> float:

@@ -10,7 +10,7 @@ to states, or live beside them: a failure until the content changes, drift for a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -177,8 +177,7 @@ class Drifted:
     last: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class MemberRecord:
+class MemberRecord(NamedTuple):
     """Facts about one member object beyond the member's cache. Times are monotonic seconds."""
 
     state: State = State.CACHED
@@ -317,7 +316,7 @@ class MemberRecord:
         checked = self._after(Event.SHOWN, written=None)
         if cached is None or (not is_newer and not self._is_written(cached)):
             return self._with_loss(checked, now_s)
-        return replace(checked, losses=0)
+        return checked._replace(losses=0)
 
     def after_deletion(self, uid: str, owner: str = "", now_s: float = 0.0) -> "MemberRecord":
         """Return the record after the deletion of the object with this uid was accepted.
@@ -361,8 +360,8 @@ class MemberRecord:
             checked = self.after_absence()
         else:
             checked = self.after_write(found, "", is_subset=True, now_s=now_s)
-            checked = replace(checked, accepted=self.accepted, confirmations=self.confirmations + 1)
-        return self._with_loss(checked, now_s) if is_lost else replace(checked, losses=0)
+            checked = checked._replace(accepted=self.accepted, confirmations=self.confirmations + 1)
+        return self._with_loss(checked, now_s) if is_lost else checked._replace(losses=0)
 
     def _is_deleted(self, found: Object) -> bool:
         return bool(found["metadata"].get("uid") == self.deleted_uid)
@@ -378,7 +377,7 @@ class MemberRecord:
         """Return the record with one more loss; after some in a row, the next attempt is delayed and says why."""
         losses = self.losses + 1
         if losses < _LOSSES_SHOWN:
-            return replace(checked, losses=losses, since_s=now_s)
+            return checked._replace(losses=losses, since_s=now_s)
         if self.state is State.DELETED:
             status, text, digest = ClusterStatus.DELETION_FAILED, "the deletion and still has it", self.deleted_uid
         else:
@@ -386,13 +385,13 @@ class MemberRecord:
             text, digest = "the write and does not have it", self.content
         message = f"the cluster acknowledged {text}, {losses} times in a row"
         failure = Failure(status, message, digest, losses, now_s + _BACKOFF_S_MAX)
-        return replace(checked, losses=losses, since_s=now_s, failure=failure)
+        return checked._replace(losses=losses, since_s=now_s, failure=failure)
 
     def _after(self, event: Event, **changes: Any) -> "MemberRecord":
         following = TRANSITIONS[self.state].get(event)
         if following is None:
             raise Bug(f"a member object that is {self.state} cannot have the event {event!r}")
-        return replace(self, state=following, **changes)
+        return self._replace(state=following, **changes)
 
 
 NOTHING_KNOWN = MemberRecord()

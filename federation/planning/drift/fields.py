@@ -77,13 +77,17 @@ def _collect(
     wanted: Any, live: Any, field: str, name: str, steps: tuple[Step, ...], found: list[Field], fields_max: int
 ) -> None:
     """Add the smallest differing parts; `field` is the name of the field that holds both values."""
-    if len(found) >= fields_max or is_subset(wanted, live, field=field):
+    if len(found) >= fields_max:
         return
     before = len(found)
     if isinstance(wanted, Mapping) and isinstance(live, Mapping):
-        for key, value in wanted.items():
-            if not is_subset({key: value}, live, field=field):
-                _collect(value, live.get(key), key, _join(name, key), (*steps, key), found, fields_max)
+        differing = [key for key, value in wanted.items() if not is_subset({key: value}, live, field=field)]
+        if not differing:
+            return
+        for key in differing:
+            _collect(wanted[key], live.get(key), key, _join(name, key), (*steps, key), found, fields_max)
+    elif is_subset(wanted, live, field=field):
+        return
     elif isinstance(wanted, list) and isinstance(live, list):
         for item, held in pair_items(wanted, live, field):
             if held is not None:

@@ -57,8 +57,8 @@ _EXACT = frozenset({"annotations", "labels", "data", "matchLabels", "nodeSelecto
 
 def is_subset(desired: Any, live: Any, *, field: str = "") -> bool:
     """Return True if `live` has everything in `desired`; `field` is the name of the field that holds both."""
-    if isinstance(desired, Mapping):
-        if not isinstance(live, Mapping):
+    if desired.__class__ is dict or isinstance(desired, Mapping):
+        if not (live.__class__ is dict or isinstance(live, Mapping)):
             return not desired and live is None
         return _is_mapping_subset(desired, live, field)
     if isinstance(desired, list):

@@ -11,6 +11,8 @@ Decision: docs/decisions/0194-waves-of-custom-resources.md
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
+from functools import lru_cache
 from typing import Any, Final
 
 from federation.api.federatedtype import FederatedType
@@ -32,7 +34,7 @@ _APART: Final = frozenset(("apiVersion", "kind", "metadata", "status"))
 
 def replaces_pods(template: Mapping[str, Any]) -> bool:
     """Return whether objects of the template's kind replace their pods one by one: waves bring their pod template."""
-    return _group_kind(template) in _WITH_PODS
+    return _part_of(*_kind_of(template)) is _Brought.POD_TEMPLATE
 
 
 def has_waves(template: Mapping[str, Any]) -> bool:
@@ -40,13 +42,12 @@ def has_waves(template: Mapping[str, Any]) -> bool:
 
     What runs to completion never gets another content, and other kinds of Kubernetes have no health to wait for.
     """
-    return is_resource(template) or replaces_pods(template)
+    return _part_of(*_kind_of(template)) is not None
 
 
 def is_resource(template: Mapping[str, Any]) -> bool:
     """Return whether waves bring the content of objects of the template's kind, and not their pod template."""
-    group, kind = _group_kind(template)
-    return bool(group) and is_custom(group) and group != KRUISE_GROUP and not runs_to_completion(group, kind)
+    return _part_of(*_kind_of(template)) is _Brought.RESOURCE
 
 
 def kinds_with_waves() -> str:
@@ -55,8 +56,24 @@ def kinds_with_waves() -> str:
     return f"{kinds} and custom resources that do not run to completion"
 
 
-def _group_kind(template: Mapping[str, Any]) -> tuple[str, str]:
-    return str(template.get("apiVersion") or "").rpartition("/")[0], str(template.get("kind") or "")
+def _kind_of(template: Mapping[str, Any]) -> tuple[str, str]:
+    return str(template.get("apiVersion") or ""), str(template.get("kind") or "")
+
+
+class _Brought(Enum):
+    """What waves bring to members."""
+
+    POD_TEMPLATE = auto()
+    RESOURCE = auto()
+
+
+@lru_cache(maxsize=512)
+def _part_of(api_version: str, kind: str) -> _Brought | None:
+    """Return what waves bring of a kind, None for kinds without waves; it is asked at every event of a member."""
+    group = api_version.rpartition("/")[0]
+    if group and is_custom(group) and group != KRUISE_GROUP and not runs_to_completion(group, kind):
+        return _Brought.RESOURCE
+    return _Brought.POD_TEMPLATE if (group, kind) in _WITH_PODS else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,8 +180,8 @@ TERMS: list[dict[str, Any]] = [
 def test_a_write_on_other_terms_does_not_wait_for_the_failure(terms: dict[str, Any]) -> None:
     content = facts().content
     assert content.write is not None
-    record = replace(
-        NOTHING_KNOWN, failure=next_failure(None, ClusterStatus.ALREADY_EXISTS, "", content.write.attempt, NOW)
+    record = NOTHING_KNOWN._replace(
+        failure=next_failure(None, ClusterStatus.ALREADY_EXISTS, "", content.write.attempt, NOW)
     )
     assert decide(facts(record="nothing", find_content=lambda: content)).row == "write"
     waiting = replace(facts(find_content=lambda: content), record=record)
@@ -192,7 +192,7 @@ def test_a_write_on_other_terms_does_not_wait_for_the_failure(terms: dict[str, A
 
 def test_an_object_is_released_although_its_deletion_failed_a_moment_ago() -> None:
     failure = next_failure(None, ClusterStatus.DELETION_FAILED, "no", removal_attempt("u1", Operation.DELETE), NOW)
-    found = replace(facts(use="deleted"), record=replace(NOTHING_KNOWN, failure=failure))
+    found = replace(facts(use="deleted"), record=NOTHING_KNOWN._replace(failure=failure))
     assert decide(found).row == "removal failed"
     assert decide(replace(found, removal=Removal.ORPHAN)).operation is Operation.RELEASE
 

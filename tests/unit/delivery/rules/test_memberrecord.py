@@ -1,7 +1,6 @@
 """The life of a member object's record: every state and event, what each event changes, and what may be forgotten."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -189,7 +188,7 @@ def test_the_uid_of_an_object_that_left_the_cache_is_known_until_the_next_write(
 def test_a_final_deletion_that_the_watch_has_shown_needs_no_query(is_watch_faster: bool) -> None:
     failure = next_failure(None, ClusterStatus.DELETION_FAILED, "no", "u", 0.0)
     if is_watch_faster:
-        found = replace(NOTHING_KNOWN.after_removal("u"), failure=failure).after_deletion("u", "federated")
+        found = NOTHING_KNOWN.after_removal("u")._replace(failure=failure).after_deletion("u", "federated")
     else:
         found = NOTHING_KNOWN.after_deletion("u", "federated")
         assert not found.is_gone("federated")
