@@ -187,12 +187,25 @@ def _is_kept(text: str, unit: int) -> bool:
 
 def to_milli(value: str | float | Quantity) -> int:
     """Return the quantity in thousandths, rounded up; the unit of cpu."""
+    if value.__class__ is str and value[-1:] == "m" and _is_plain(digits := value[:-1]):  # type: ignore[index]
+        return int(digits)
     return parse(value).milli
 
 
 def to_int_ceil(value: str | float | Quantity) -> int:
     """Return the quantity in whole units, rounded up: bytes, pods, devices."""
+    if value.__class__ is str:
+        text: str = value  # type: ignore[assignment]
+        if _is_plain(text):
+            return int(text)
+        if (power := _BINARY.get(text[-2:])) and _is_plain(digits := text[:-2]):
+            return int(digits) << 10 * power
     return parse(value).value
+
+
+def _is_plain(digits: str) -> bool:
+    """Return whether a text has nothing but digits, as nearly all that members report: no pattern is needed."""
+    return digits.isdecimal() and digits.isascii() and len(digits) <= _INT64_DIGITS_MAX
 
 
 def to_int64(amount: int) -> int:

@@ -18,6 +18,7 @@ import typer
 from federation.admission.deviceselectors import selects
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import FederationError
+from federation.apimachinery.memory import without_collector
 from federation.cli.replay import sources
 from federation.cli.replay.otherworldoptions import read_changes
 from federation.cli.replay.output import print_verdict
@@ -167,8 +168,9 @@ def redecide_all(chunks: Sequence[Chunk], period: Period) -> Verdict:
 
 def _redecide(segment: Sequence[Chunk], period: Period) -> Verdict:
     verdict = Verdict()
-    for again in redecide(
-        read(segment), load_plugins(selects=selects), spread_compiler(), period.since_us, period.until_us
-    ):
-        verdict.add(again)
+    with without_collector():  # a segment's records are bounded, and what is read from them has no cycles
+        for again in redecide(
+            read(segment), load_plugins(selects=selects), spread_compiler(), period.since_us, period.until_us
+        ):
+            verdict.add(again)
     return verdict

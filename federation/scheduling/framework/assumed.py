@@ -2,16 +2,16 @@
 
 Part of the public plugin API (`SchedulingUnit.assumed`). An `AssumedReplicas` is an immutable version of
 `AssumeCache` (`scheduling/assumedreplicas.py`), which creates one per decision. Versions of one cache share their
-`DisplacedCounts`: per request, how many replicas lose their capacity in each cluster. These counts are updated with the
-changes between two versions, because only a few of hundreds of clusters differ.
+`DisplacedCounts`: per request, how many replicas lose their capacity in each cluster, for all clusters at once.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+import sys
+from array import array
+from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -21,8 +21,6 @@ Request = tuple[tuple[str, int], ...]
 """The sorted resource request of one replica."""
 _CHANGES_MAX = 50_000
 """Length limit of the change log, some megabytes."""
-_REPLAYED_MAX = 2
-"""Changes per cluster up to which counts are updated; with more, counting again is cheaper."""
 _PRIME = 2**61 - 1
 _REQUESTS_MAX = 256
 """Cache size. When counts for more requests are cached, the cache is cleared."""
@@ -51,25 +49,24 @@ Changes = list[tuple[str, int]]
 """Clusters, and by how much the assumed replicas of one request change there."""
 
 
-class _Logged(NamedTuple):
-    request: Request
-    changes: Changes
-    by_difference: Sequence[tuple[int, Sequence[int]]]
-    """The numbers of the clusters whose replicas change by the same difference."""
-
-
 class DisplacedCounts:
     """The change log of one `AssumeCache`, and counts by request. A version is the number of changes before it.
 
-    Counts are lists by the number of the cluster, in the order in which clusters were first seen.
+    The assumed replicas of a request in all clusters are one integer, with a lane of 32 bits for each cluster, in the
+    order in which clusters were first seen. Adding the replicas of two requests, times what each of them displaces, is
+    one addition for all clusters. A lane may be negative: the integer is the sum of lane·2^(32·number).
     """
 
     def __init__(self) -> None:
-        self._log: list[_Logged] = []
+        self._log: list[tuple[Request, Changes]] = []
         self._start = 0
         self._size = 0
         self._numbers: dict[str, int] = {}
+        self._packed: dict[Request, int] = {}
+        self._bounds: dict[Request, int] = {}
+        """No lane of a request is farther from 0."""
         self._counts: dict[Request, tuple[int, list[int]]] = {}
+        """The counts of one version, for those who ask again."""
 
     @property
     def version(self) -> int:
@@ -78,9 +75,7 @@ class DisplacedCounts:
 
     def between(self, before: int, after: int) -> "list[tuple[Request, Changes]] | None":
         """Return the changes between two versions; None if the log has them no more."""
-        if before < self._start:
-            return None
-        return [each[:2] for each in self._log[before - self._start : after - self._start]]
+        return None if before < self._start else self._log[before - self._start : after - self._start]
 
     def record(self, request: Request, changes: Changes) -> None:
         """Add changes to the log."""
@@ -88,18 +83,17 @@ class DisplacedCounts:
         if self._size > _CHANGES_MAX:
             self._start += len(self._log)
             self._log.clear()
-            self._counts.clear()  # Without the log no earlier counts can be updated.
             self._size = len(changes)
-        numbers, found = self._numbers, defaultdict[int, list[int]](list)
-        for cluster, difference in changes:
-            if cluster not in numbers:
-                numbers[cluster] = len(numbers)
-            found[difference].append(numbers[cluster])
-        self._log.append(_Logged(request, changes, list(found.items())))
+        self._log.append((request, changes))
+        before, bound, most = self._packed.pop(request, 0), self._bounds.pop(request, 0), _most(changes)
+        if packed := before + self._pack(changes):
+            if bound + most > _LANE_MAX >= bound:
+                bound = self._bound_of(before)
+            self._packed[request], self._bounds[request] = packed, bound + most
 
     def counts_for(self, request: Request, assumed: AssumedReplicas) -> dict[str, int]:
         """Return displaced replicas by cluster, without clusters in which none is."""
-        counts = self._update(request, assumed)
+        counts = self._counts_of(request, assumed)
         return {name: count for name, count in zip(self._numbers, counts, strict=False) if count}
 
     def each(
@@ -110,30 +104,98 @@ class DisplacedCounts:
         if pick is None:
             numbers = [self._numbers.setdefault(name, len(self._numbers)) for name in clusters]
             pick = lasting[self] = picker(numbers)
-        column: tuple[int, ...] = pick(self._update(request, assumed))
+        column: tuple[int, ...] = pick(self._counts_of(request, assumed))
         return column
 
-    def _update(self, request: Request, assumed: AssumedReplicas) -> list[int]:
-        version, counts = self._counts.get(request, (self.version, None))
-        if counts is None or not 0 <= assumed.version - version <= _REPLAYED_MAX * len(assumed):
+    def _counts_of(self, request: Request, assumed: AssumedReplicas) -> list[int]:
+        """Return displaced replicas by the number of the cluster."""
+        version, counts = self._counts.get(request, (-1, []))
+        if version == assumed.version and len(counts) == len(self._numbers):
+            return counts
+        summed = self._sum(request, assumed.version)
+        if summed is None:
             found = _count_displaced(assumed, request)
             for name in found:
                 self._numbers.setdefault(name, len(self._numbers))
             counts = list(map(found.get, self._numbers, repeat(0)))
         else:
-            counts = counts.copy() if version < assumed.version else counts
-            counts += repeat(0, len(self._numbers) - len(counts))
-            for logged in self._log[version - self._start : assumed.version - self._start]:
-                each = replicas_displaced_by(logged.request, request)
-                for difference, numbers in logged.by_difference:
-                    more = difference * each
-                    for number in numbers:
-                        counts[number] += more
-        if version <= assumed.version:
-            if len(self._counts) >= _REQUESTS_MAX:
-                self._counts.clear()
-            self._counts[request] = (assumed.version, counts)
+            counts = _to_lanes(summed, len(self._numbers))
+        if len(self._counts) >= _REQUESTS_MAX:
+            self._counts.clear()
+        self._counts[request] = (assumed.version, counts)
         return counts
+
+    def _sum(self, request: Request, version: int) -> int | None:
+        """Return the counts of a version as lanes; None if it is too old, or a count may not fit into its lane."""
+        if version < self._start:
+            return None
+        packed, bound = 0, 0
+        for other, lanes in self._packed.items():
+            each = replicas_displaced_by(other, request)
+            packed += lanes if each == 1 else lanes * each
+            bound += self._bounds[other] * each
+        for other, changes in self._log[version - self._start :]:
+            each = replicas_displaced_by(other, request)
+            packed -= self._pack(changes) * each
+            bound += _most(changes) * each
+        if bound <= _LANE_MAX:
+            return packed
+        for other, lanes in self._packed.items():
+            if self._bounds[other] <= _LANE_MAX:
+                self._bounds[other] = self._bound_of(lanes)
+        return None
+
+    def _bound_of(self, packed: int) -> int:
+        """Return the farthest lane from 0, because a bound that is only added to grows for ever."""
+        return max(map(abs, _to_lanes(packed, len(self._numbers))), default=0)
+
+    def _pack(self, changes: Changes) -> int:
+        """Return changes as lanes."""
+        numbers = self._numbers
+        for cluster in [cluster for cluster, _ in changes if cluster not in numbers]:
+            numbers.setdefault(cluster, len(numbers))
+        if len(changes) > _FEW:
+            lanes = array(_LANE, bytes(_LANE_BYTES * len(numbers)))
+            try:
+                for cluster, difference in changes:
+                    lanes[numbers[cluster]] += difference
+                return _from_lanes(lanes)
+            except OverflowError:
+                pass  # the sum below is exact, too
+        return sum([difference << 8 * _LANE_BYTES * numbers[cluster] for cluster, difference in changes])
+
+
+_LANE, _LANE_BYTES, _LANE_MAX = "i", 4, 2**31 - 1
+_FEW = 8
+"""Up to so many changes are added one by one."""
+
+
+def _most(changes: Changes) -> int:
+    """Return a bound of what changes add to a lane, or take away."""
+    return sum([abs(difference) for _, difference in changes])
+
+
+@lru_cache(maxsize=16)
+def _signs(count: int) -> int:
+    """Return lanes with nothing but the sign."""
+    return int.from_bytes(b"\0\0\0\x80" * count, "little")
+
+
+def _from_lanes(lanes: "array[int]") -> int:
+    """Return signed lanes as one integer."""
+    if sys.byteorder == "big":
+        lanes.byteswap()
+    signs = _signs(len(lanes))  # two's complement: turning the sign over adds 2^31 to each lane
+    return (int.from_bytes(lanes.tobytes(), "little") ^ signs) - signs
+
+
+def _to_lanes(packed: int, count: int) -> list[int]:
+    """Return the signed lanes of an integer, each of which fits."""
+    signs = _signs(count)
+    lanes = array(_LANE, ((packed + signs) ^ signs).to_bytes(_LANE_BYTES * count, "little"))
+    if sys.byteorder == "big":
+        lanes.byteswap()
+    return lanes.tolist()
 
 
 def displaced_replicas(assumed: Mapping[str, Mapping[Request, int]], request: Request) -> Mapping[str, int]:

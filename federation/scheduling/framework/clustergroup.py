@@ -11,7 +11,7 @@ from itertools import compress
 from operator import attrgetter, itemgetter, ne
 from typing import Any, Self, TypeVar
 
-from federation.scheduling.framework.columns import Columns
+from federation.scheduling.framework.columns import Columns, Versions
 from federation.scheduling.framework.types import Cluster
 
 T = TypeVar("T")
@@ -105,6 +105,8 @@ class ClusterGroup(tuple[Cluster, ...]):  # noqa: SLOT001 - a tuple with attribu
     @property
     def versions(self) -> tuple[int, ...]:
         """The version of each cluster."""
+        if (newest := self.newest_columns) is not None and "version" not in self.memo:
+            self.memo["version"] = (newest.versions(),)
         return self.column("version", _VERSION)
 
     @property
@@ -153,6 +155,10 @@ class ClusterGroup(tuple[Cluster, ...]):  # noqa: SLOT001 - a tuple with attribu
 
     def changed_since(self, versions: tuple[int, ...]) -> tuple[int, ...]:
         """Return the positions whose cluster is another object than it was with these versions."""
+        if (newest := self.newest_columns) is not None and isinstance(versions, Versions):
+            known = newest.changed_since(versions)
+            if known is not None:
+                return known
         return tuple(compress(range(len(self)), map(ne, versions, self.versions)))
 
 

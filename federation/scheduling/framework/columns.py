@@ -11,14 +11,27 @@ Decision: docs/decisions/0074-columns-of-the-newest-clusters.md
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from federation.scheduling.framework.types import Cluster
 
+_VERSION = attrgetter("version")
 _UNUSED_VERSIONS_MAX = 30
 """A column is kept up to date while it was read within so many reports of each cluster, some minutes."""
 _COLUMNS_MAX = 128
 """With more columns, the least recently read column is removed."""
+
+
+_REPORTS_MAX = 4_096
+"""The length of the list of reports."""
+
+
+class Versions(tuple[int, ...]):  # noqa: SLOT001 - a tuple with attributes cannot have slots
+    """The version of each cluster, after so many `updates` of the columns that `origin` identifies; it holds none."""
+
+    origin: object
+    updates: int
 
 
 @dataclass(slots=True)
@@ -48,12 +61,18 @@ class Columns:
         self.by_name = {cluster.name: cluster for cluster in clusters}
         self.updates = 0
         """Number of replaced clusters so far."""
+        self.origin = object()
         self._columns: dict[Hashable, _Column] = {}
+        self._reported: list[int] = []
+        """The positions of the last replaced clusters, so that nobody looks for them among all versions."""
 
     def replace(self, at: int, cluster: Cluster) -> None:
         """Replace the cluster at a position, and its value in each column."""
         self.clusters[at] = self.by_name[cluster.name] = cluster
         self.updates += 1
+        if len(self._reported) >= _REPORTS_MAX:
+            del self._reported[: _REPORTS_MAX // 2]
+        self._reported.append(at)
         unused = self.updates - _UNUSED_VERSIONS_MAX * len(self.clusters)
         for key, column in list(self._columns.items()):
             if column.read_at < unused:
@@ -63,6 +82,19 @@ class Columns:
             for number, one in enumerate(value if column.width else (value,)):
                 if parts[number][at] != one:
                     parts[number][at], column.tuples[number] = one, None
+
+    def versions(self) -> Versions:
+        """Return the version of each cluster."""
+        versions = Versions(self.read("version", _VERSION))
+        versions.origin, versions.updates = self.origin, self.updates
+        return versions
+
+    def changed_since(self, versions: Versions) -> tuple[int, ...] | None:
+        """Return the positions of clusters that were replaced since these versions, in order; None if unknown."""
+        count = self.updates - versions.updates
+        if versions.origin is not self.origin or count > len(self._reported):
+            return None
+        return tuple(sorted(set(self._reported[len(self._reported) - count :])))
 
     def read(self, key: Hashable, value_of: Callable[[Cluster], Any]) -> tuple[Any, ...]:
         """Return the column of a key; `value_of` returns the value of a cluster."""

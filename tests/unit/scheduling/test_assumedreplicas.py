@@ -154,6 +154,7 @@ def test_updated_counts_equal_recounted_ones(
 
 def test_displaced_counts_are_limited() -> None:
     displaced = DisplacedCounts()
+    displaced.record(CORE, [("east", 1)])
     early = AssumedReplicas({"east": {CORE: 1}}, displaced, 0)
     for cpu in range(300):
         assert displaced_replicas(early, (("cpu", 500 + cpu),)) == {"east": -(-1000 // (500 + cpu))}
@@ -163,5 +164,46 @@ def test_displaced_counts_are_limited() -> None:
     late = AssumedReplicas({"east": {CORE: 50_002}}, displaced, 0)
     assert displaced_replicas(late, CORE) == {"east": 50_002}
     assert displaced_replicas(early, CORE) == {"east": 1}
-    assert len(displaced._log) == 1
-    assert displaced.version == 50_001
+    assert len(displaced._log) == 2
+    assert displaced.version == 50_002
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from((CORE, GPU, (), (("cpu", 1),))),
+            st.lists(
+                st.tuples(
+                    st.sampled_from([f"member-{number}" for number in range(12)]),
+                    st.one_of(st.integers(-9, 9), st.integers(-(2**33), 2**33)),
+                ),
+                max_size=14,
+            ),
+        ),
+        max_size=8,
+    ),
+    st.integers(0, 8),
+)
+def test_counts_are_exact_for_any_change_and_version(
+    history: list[tuple[Request, list[tuple[str, int]]]], behind: int
+) -> None:
+    displaced, content = DisplacedCounts(), dict[str, dict[Request, int]]()
+    versions = [AssumedReplicas({}, displaced, 0)]
+    for request, changes in history:
+        displaced.record(request, changes)
+        for cluster, difference in changes:
+            held = content.setdefault(cluster, {})
+            held[request] = held.get(request, 0) + difference
+        versions.append(AssumedReplicas({name: dict(held) for name, held in content.items()}, displaced, 0))
+    for seen in (versions[-1], versions[max(0, len(versions) - 1 - behind)], versions[-1]):
+        for asked in (CORE, (), (("cpu", 1), ("memory", 2**40))):
+            plain = displaced_replicas(dict(seen), asked)
+            assert displaced_replicas(seen, asked) == {name: count for name, count in plain.items() if count}
+
+
+def test_bounds_of_counts_do_not_end_the_fast_way() -> None:
+    displaced, many = DisplacedCounts(), 2**28
+    for _ in range(20):
+        displaced.record(CORE, [("east", many)])
+        displaced.record(CORE, [("east", -many), ("west", 1)])
+    assert displaced.counts_for(CORE, AssumedReplicas({}, displaced, 0)) == {"west": 20}  # nothing is counted again
