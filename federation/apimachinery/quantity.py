@@ -187,7 +187,7 @@ def _is_kept(text: str, unit: int) -> bool:
 
 def to_milli(value: str | float | Quantity) -> int:
     """Return the quantity in thousandths, rounded up; the unit of cpu."""
-    if value.__class__ is str and value[-1:] == "m" and _is_plain(digits := value[:-1]):  # type: ignore[index]
+    if value.__class__ is str and value[-1:] == "m" and _is_plain(digits := value[:-1]):
         return int(digits)
     return parse(value).milli
 
@@ -195,10 +195,9 @@ def to_milli(value: str | float | Quantity) -> int:
 def to_int_ceil(value: str | float | Quantity) -> int:
     """Return the quantity in whole units, rounded up: bytes, pods, devices."""
     if value.__class__ is str:
-        text: str = value  # type: ignore[assignment]
-        if _is_plain(text):
-            return int(text)
-        if (power := _BINARY.get(text[-2:])) and _is_plain(digits := text[:-2]):
+        if _is_plain(value):
+            return int(value)
+        if (power := _BINARY.get(value[-2:])) and _is_plain(digits := value[:-2]):
             return int(digits) << 10 * power
     return parse(value).value
 

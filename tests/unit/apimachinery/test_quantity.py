@@ -91,3 +91,17 @@ def test_a_binary_amount_with_a_fraction_prints_in_decimal() -> None:
 def test_quantities_are_stored_as_go_stores_them(text: str, stored: str, stored_amount: str) -> None:
     assert to_canonical(text) == stored
     assert to_canonical_milli(text) == stored_amount
+
+
+@pytest.mark.parametrize("digits", ["0", "7", "007", "9" * 18, "9" * 19, "+7", "-7", "1.5", "٣", "1_0", " 7", ""])
+@pytest.mark.parametrize("suffix", ["", "m", "Ki", "Gi", "Ei", "i", "k", "Xi"])
+def test_amounts_that_are_read_without_a_pattern_are_the_same(digits: str, suffix: str) -> None:
+    text = digits + suffix
+    try:
+        expected = parse(text)
+    except ValueError:
+        for read in (to_milli, to_int_ceil):
+            with pytest.raises(ValueError, match="is not a quantity"):
+                read(text)
+        return
+    assert (to_milli(text), to_int_ceil(text)) == (expected.milli, expected.value)

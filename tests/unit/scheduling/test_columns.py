@@ -3,6 +3,9 @@
 from operator import attrgetter
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from federation.scheduling.framework.capacity import could_run_each
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.columns import Columns
@@ -115,3 +118,29 @@ def test_the_column_that_was_not_read_for_the_longest_time_makes_room() -> None:
     assert (counted[0].calls, counted[127].calls) == (2, 2), "columns that were read lately stay"
     columns.read(1, counted[1])
     assert counted[1].calls == 3, "it was removed"
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 3), st.booleans()), max_size=30), st.integers(0, 30))
+def test_the_list_of_reports_names_the_clusters_that_all_versions_name(
+    reports: list[tuple[str, int, bool]], at: int
+) -> None:
+    cache, seen = ClusterCache(), []
+    for name in "abcd":
+        report(cache, name, 9)
+    for name, cpu, is_read in reports:
+        report(cache, name, cpu)
+        if is_read:
+            seen.append(cache.snapshot().group.versions)
+    group = cache.snapshot().group
+    for versions in seen[at:]:
+        assert group.changed_since(versions) == group.changed_since(tuple(versions))  # of a plain one no list is known
+
+
+def test_more_reports_than_are_listed_are_found_among_all_versions() -> None:
+    cache = ClusterCache()
+    for name in ("a", "b"):
+        report(cache, name, 1)
+    early = cache.snapshot().group.versions
+    for cpu in range(5_000):
+        report(cache, "b", 2 + cpu % 2)
+    assert cache.snapshot().group.changed_since(early) == (1,)
