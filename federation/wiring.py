@@ -144,9 +144,7 @@ class Wiring:
             "nsautoprop": NamespaceController(
                 self.host, options=NamespaceOptions(exclude_regexp=settings.namespace_exclude_regexp)
             ),
-            "federate": FederateController(
-                self.host, self.policy_selection, schedule.create_placed, holds=feature_holds(self.host)
-            ),
+            "federate": FederateController(self.host, self.policy_selection, schedule, holds=feature_holds(self.host)),
             "schedule": schedule,
             "override": OverrideController(
                 self.host, options=OverrideOptions(guard=settings.guard), is_full=self._is_full

@@ -149,12 +149,12 @@ class FederatedObjects:
     # -- writing
 
     async def patch(
-        self, key: Key, federated: Object, body: Object, *, subresource: str = "", writer: str = ""
+        self, key: Key, federated: Object, body: Object, *, subresource: str = "", writer: str = "", joint: str = ""
     ) -> Object | None:
         """Merge-patch exactly this state and return the new one, None when the object is gone.
 
-        Conflict when the object has changed in between. A draft is created. The subscription of `writer` does not get
-        the event.
+        Conflict when the object has changed in between. A draft is created. The subscriptions of `writer` and of
+        `joint`, whose patch goes with it, do not get the event.
         """
         if not subresource and self._completion is not None:
             completing, complete = self._completion
@@ -162,8 +162,8 @@ class FederatedObjects:
             if (further := complete(wanted)) is not None:
                 completed = create_merge_patch(federated, apply_merge_patch(wanted, further))
                 with contextlib.suppress(Invalid):  # What is wrong is reported by the controller that made that part.
-                    return await self._write(key, federated, completed, "", (writer, completing))
-        return await self._write(key, federated, body, subresource, (writer,))
+                    return await self._write(key, federated, completed, "", (writer, joint, completing))
+        return await self._write(key, federated, body, subresource, (writer, joint))
 
     def complete_writes(self, completion: Completion, *, writer: str) -> None:
         """Add the writer's patch to the patches of the other controllers.

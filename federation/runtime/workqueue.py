@@ -219,6 +219,13 @@ class WorkQueue(Generic[K]):
         is_fair = self._handed_out % self._options.fair_every == self._options.fair_every - 1
         return self._replayed > 0 and (is_fair or not self.has_urgent)
 
+    def claim(self, key: K) -> bool:
+        """Take a key out of its turn; return False if it waits or is processed. The caller must call `done` for it."""
+        if key in self._processing or key in self._waiting:
+            return False
+        self._processing.add(key)
+        return True
+
     def done(self, key: K) -> None:
         """Mark the key as finished; it is queued again if it was added during its processing."""
         self._processing.discard(key)

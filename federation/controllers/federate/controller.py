@@ -15,7 +15,7 @@ from federation.apimachinery.effect import Effect, EffectOf
 from federation.apimachinery.finalizers import has_finalizer
 from federation.apimachinery.resources import Object, Resource
 from federation.controllers.federate.policyselection import PolicySelection
-from federation.controllers.federate.reconcile import WRITER, CreatePlaced, Reconciler, SourceKey
+from federation.controllers.federate.reconcile import WRITER, Placing, Reconciler, SourceKey
 from federation.planning.federatedobject import builder, changes, eligibility
 from federation.planning.federatedobject.hosteffect import effect_on_host
 from federation.planning.overrides.policymatching import Bindings, idle_controllers
@@ -54,7 +54,7 @@ class FederateController:
         self,
         host: Host,
         selection: PolicySelection,
-        create_placed: CreatePlaced,
+        placing: Placing,
         *,
         holds: Sequence[SourceHold] = (),
         options: FederateOptions | None = None,
@@ -78,7 +78,7 @@ class FederateController:
             expects_placement=selection.expects_placement,
             idle=lambda source, federated: idle_controllers(self._bindings, source, federated),
             waits=lambda source: any(hold.holds(source) for hold in holds),
-            create_placed=create_placed,
+            placing=placing,
         )
         self.controller: Controller[SourceKey] = Controller(
             "federate",

@@ -13,8 +13,8 @@ Decision: docs/decisions/0071-one-write-for-a-first-placement.md
 """
 
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableSet
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, MutableSet
+from typing import Any, NamedTuple, Protocol
 
 from federation.api import names
 from federation.api.federatedtype import Ending, FederatedType
@@ -53,8 +53,18 @@ class SourceKey(NamedTuple):
         return f"{self.resource.group_resource} {where}"
 
 
-CreatePlaced = Callable[[Key, Object], Awaitable[bool]]
-"""Creates the draft of a federated object with its first placement; returns False if there is none to write yet."""
+class Placing(Protocol):
+    """The scheduler, as far as its decisions go with the writes of this controller."""
+
+    async def create_placed(self, key: Key, draft: Object) -> bool:
+        """Create a draft with its first placement; return False if there is none to write yet."""
+        ...
+
+    async def update_placed(self, key: Key, federated: Object, patch: Object, *, writer: str) -> bool:
+        """Patch an object and its placement; return False if it has to be patched without. Invalid."""
+        ...
+
+
 WRITER = "federate"
 _ORPHANED = {names.INTERNAL_ORPHAN: "all"}
 _RECHECK_S = 1.0
@@ -73,7 +83,7 @@ class Reconciler:
         expects_placement: Callable[[FederatedType, Object], bool],
         idle: Callable[[Mapping[str, Any], Mapping[str, Any] | None], Collection[str]],
         waits: Callable[[Object], bool],
-        create_placed: CreatePlaced,
+        placing: Placing,
     ) -> None:
         self._client = host.client
         self._objects = host.objects
@@ -83,7 +93,7 @@ class Reconciler:
         self._expects_placement = expects_placement
         self._idle = idle
         self._waits = waits
-        self._create_placed = create_placed
+        self._placing = placing
         self._replaced: dict[SourceKey, Object] = {}
         """Deleted federated objects whose replacement is not written yet."""
 
@@ -193,7 +203,7 @@ class Reconciler:
             federated = builder.build(source, type_, idle=idle)
         try:
             # Its placement and overrides go with it where they can be decided at once, which saves two writes.
-            if replaced is None and await self._create_placed(key_of(federated), to_draft(federated)):
+            if replaced is None and await self._placing.create_placed(key_of(federated), to_draft(federated)):
                 return
             await self._client.create(type_.federated_resource, federated, field_manager=names.FIELD_MANAGER)
         except Invalid as error:
@@ -209,8 +219,12 @@ class Reconciler:
         part, changed = rollout_part(type_), dotpaths.get(patch, ("spec", "template"))
         if part is not None and changed and effective_placement(federated) and part.of(changed):
             patch["metadata"]["annotations"] |= mark_change(federated)
+        key = key_of(federated)
+        with contextlib.suppress(Invalid):  # What is wrong with a placement is reported by the scheduler.
+            if await self._placing.update_placed(key, federated, patch, writer=WRITER):
+                return
         try:
-            await self._objects.patch(key_of(federated), federated, patch, writer=WRITER)
+            await self._objects.patch(key, federated, patch, writer=WRITER)
         except Invalid as error:
             self._warn(source, EVENT_UPDATE_FEDERATED_OBJECT, "update", error)
 

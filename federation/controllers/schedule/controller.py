@@ -33,6 +33,7 @@ from federation.controllers.schedule.failover import Failover
 from federation.controllers.schedule.guard import Guard
 from federation.controllers.schedule.holds import Holds
 from federation.controllers.schedule.inputcache import InputCache
+from federation.controllers.schedule.jointwrites import JointWrites
 from federation.controllers.schedule.pluginoutages import PluginOutages
 from federation.controllers.schedule.quotastatus import QuotaStatus
 from federation.controllers.schedule.reconcile import Reconciler
@@ -50,7 +51,7 @@ from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.federatedobject.objectindex import policies_named
 from federation.planning.guard.ledger import GuardOptions
 from federation.plans.plugincalls import RemoteCaller
-from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
+from federation.runtime.controller import Controller, ControllerOptions, Key, Result, key_of
 from federation.runtime.host import Host
 from federation.runtime.subscription import Triggers
 from federation.runtime.toleratedtaints import ToleratedTaints
@@ -132,18 +133,22 @@ class ScheduleController:
         self._guard = Guard(host, cache, chosen.guard)
         evicting = EvictingClusters(host.informers, host.clock, chosen.failover.halts)
         self._failover = Failover(host, evicting, chosen.failover)
-        self._reconciler = Reconciler(
+        decider = Decider(cache, host.objects, engine, caller, host.clock, chosen.units, journal.inputs)
+        definitions = DefinitionWait(host.objects, host.clock)
+        requeueing = Requeueing(cache, self._outages, tolerated or ToleratedTaints(), host.clock, chosen.reports_wait_s)
+        self._reconciler = reconciler = Reconciler(
             host.objects,
             cache,
-            decider := Decider(cache, host.objects, engine, caller, host.clock, chosen.units, journal.inputs),
+            decider,
             self._guard,
-            DefinitionWait(host.objects, host.clock),
+            definitions,
             self._failover,
             Freezes(host.informers, host.clock, self._on_freeze),
             self._give_turns,
-            Requeueing(cache, self._outages, tolerated or ToleratedTaints(), host.clock, chosen.reports_wait_s),
+            requeueing,
             Reporter(host, journal),
         )
+        self._joint = JointWrites(cache, decider, self._guard, definitions, self._failover, requeueing, reconciler)
         self._recall_gangs = decider.recall_gangs
         self.controller: Controller[Key] = Controller(
             "schedule",
@@ -220,7 +225,20 @@ class ScheduleController:
         """Create a new federated object with its first placement; return False if it has to be created without."""
         if not self._handlers.is_started:
             return False
-        result = await self._reconciler.create_placed(key, draft)
+        return self._continue(key, await self._joint.create_placed(key, draft))
+
+    async def update_placed(self, key: Key, federated: Object, patch: Object, *, writer: str) -> bool:
+        """Patch an object and its placement; return False if it has to be patched without, by `writer` alone."""
+        queue = self.controller.queue
+        if not self._handlers.is_started or not queue.claim(key):
+            return False
+        try:
+            result = await self._joint.update_placed(key, federated, patch, writer=writer)
+        finally:
+            queue.done(key)
+        return self._continue(key, result)
+
+    def _continue(self, key: Key, result: Result | None) -> bool:
         if result is not None and result.requeue_after_s is not None:
             self.controller.enqueue(key, after_s=result.requeue_after_s)
         return result is not None

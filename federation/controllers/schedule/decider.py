@@ -6,7 +6,7 @@ It reads the input cache and calls remote plugins; it writes nothing. `reconcile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -48,6 +48,13 @@ from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.yields import yields_from
 
 
+class Unwritten(NamedTuple):
+    """The object as it is stored, where an attempt sees changes that go with its write, and who wants to write them."""
+
+    stored: Object
+    writer: str
+
+
 @dataclass(frozen=True, slots=True)
 class AttemptContext:
     """One object under reconciliation, with its scheduling attempt."""
@@ -60,6 +67,7 @@ class AttemptContext:
     """Whether it is the object's first attempt since the start of the process: it has no queueing hint in memory."""
     project: str
     """The project whose clusters alone the decision sees, "" for all clusters."""
+    unwritten: Unwritten | None = None
 
     @property
     def federated(self) -> Object:
@@ -124,7 +132,7 @@ class Decider:
         self._clock = clock
         self._options = options
 
-    def start(self, key: Key, federated: Object) -> AttemptContext | None:
+    def start(self, key: Key, federated: Object, unwritten: Unwritten | None = None) -> AttemptContext | None:
         """Return the attempt for the object; None when it is not pending for the scheduler."""
         federated_type = self._objects.type_of(federated)
         if federated_type is None:
@@ -136,7 +144,7 @@ class Decider:
         subject = Subject(key, federated_type, federated)
         project = self._cache.scoped.projects.of(namespace_of(federated))
         name = project.name if project is not None else ""
-        return AttemptContext(key, subject, attempt, self._clock.monotonic(), is_first, name)
+        return AttemptContext(key, subject, attempt, self._clock.monotonic(), is_first, name, unwritten)
 
     def assess(
         self,

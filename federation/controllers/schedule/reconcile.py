@@ -14,6 +14,7 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery.errors import NotFound
+from federation.apimachinery.mergepatch import apply_merge_patch, create_merge_patch
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.decider import AttemptContext, Decided, Decider
 from federation.controllers.schedule.definitionwait import DefinitionWait
@@ -87,31 +88,6 @@ class Reconciler:
         result = await self._reconcile(key)
         return self._requeueing.at_toleration_end(key, self._decider.tolerated_until(key), result, since)
 
-    async def create_placed(self, key: Key, draft: Object) -> Result | None:
-        """Create a federated object with its first placement in one write; return None if nothing was created.
-
-        Only a successful decision is made here. What fails, waits or calls remote plugins is decided when the object
-        exists and can have a condition with the reason.
-        """
-        since = self._requeueing.start(key)
-        context = self._decider.start(key, draft)
-        if context is None or context.attempt.problem:
-            return None
-        snapshot = self._cache.scoped.of(draft)
-        due = self._decider.assess(context, snapshot, is_plugin_back=False)
-        if not isinstance(due, Due) or due.ignored_annotations or not self._decider.is_local(due):
-            return None
-        decided = await self._decider.decide(context, due, snapshot)
-        decision = decided.decision
-        if not decision.is_success or decision.exceeded or self._definitions.late(context, decision, snapshot):
-            return None
-        eased = self._failover.ease(context, due, decision, snapshot)
-        permitted = self._guard.rule(context, due, eased.decision, snapshot, eased.left)
-        if permitted.permit is not Permit.GO:
-            return None
-        result = await self._place_permitted(context, due, decided, permitted, eased, snapshot)
-        return self._requeueing.at_toleration_end(key, self._decider.tolerated_until(key), result, since)
-
     async def _reconcile(self, key: Key) -> Result:
         federated = self._objects.get(key)
         if federated is None or federated["metadata"].get("deletionTimestamp"):
@@ -149,9 +125,7 @@ class Reconciler:
             case Withdrawn():
                 await self._queued.leave(context, admission_of(context.federated), assessment.message)
             case Deferred():
-                await self._defer(context, assessment)
-                result = _earlier(self._requeueing.after_deferral(context), returns.wait_s)
-                return _earlier(result, completion.wait_s)
+                return _earlier(_earlier(await self.defer(context, assessment), returns.wait_s), completion.wait_s)
             case Skipped():
                 self._cache.unschedulable.remove(key)
                 self._cache.unplaced.remove(key)
@@ -198,7 +172,7 @@ class Reconciler:
         self, context: AttemptContext, due: Due, decided: Decided, eased: Eased, snapshot: Snapshot
     ) -> Result:
         """Write a successful decision as far as freezes, failover and the guard allow it."""
-        if (frozen := self._find_frozen(context, due, eased)) is not None:
+        if (frozen := self.find_frozen(context, due, eased)) is not None:
             return await self._freeze(context, due, eased, frozen)
         self.frozen.discard(context.key)
         permitted = self._guard.rule(context, due, eased.decision, snapshot, eased.left)
@@ -210,9 +184,9 @@ class Reconciler:
             await self._hold(context, due, decided, permitted)
             self._confirm(context.key)
             return Result(eased.requeue_after_s)  # an approval, or a change of its inputs, requeues it too
-        return await self._place_permitted(context, due, decided, permitted, eased, snapshot)
+        return await self.place_permitted(context, due, decided, permitted, eased, snapshot)
 
-    def _find_frozen(self, context: AttemptContext, due: Due, eased: Eased) -> Frozen | None:
+    def find_frozen(self, context: AttemptContext, due: Due, eased: Eased) -> Frozen | None:
         """Return the freeze that holds the move of a decision, None if nothing moves or nothing holds it."""
         before, after = context.attempt.current(), eased.decision.placements
         evicted = lost_clusters(before, after) & (eased.left.keys() | due.unit.avoided.keys())
@@ -239,7 +213,7 @@ class Reconciler:
             self._cache.unschedulable.add(context.key, record)
         return Result(self.freezes.left_s(frozen))
 
-    async def _place_permitted(
+    async def place_permitted(
         self,
         context: AttemptContext,
         due: Due,
@@ -354,7 +328,7 @@ class Reconciler:
         else:
             await self._reporter.journal(context.subject, decision.outcome, explanation, context.started_s)
 
-    async def _defer(self, context: AttemptContext, assessment: Deferred) -> None:
+    async def defer(self, context: AttemptContext, assessment: Deferred) -> Result:
         """Keep the placement: nothing changed, or only what the policy does not follow."""
         self._requeueing.remember_unplaced(context)
         federated = await self._write_unchanged(context, assessment)
@@ -367,6 +341,7 @@ class Reconciler:
         if reasons and (written or {}).get(names.SCHEDULING_DEFERRED_REASONS) != reasons:
             explanation = context.undecided("Deferred", reasons, because=assessment.comparison.changed)
             await self._reporter.journal(context.subject, "Deferred", explanation, context.started_s)
+        return self._requeueing.after_deferral(context)
 
     async def _fail_for_plugin(self, context: AttemptContext, due: Due, decided: Decided) -> None:
         """Report a decision that a failed plugin prevented."""
@@ -422,9 +397,13 @@ class Reconciler:
 
     async def _write(self, context: AttemptContext, patch: Object | None) -> Object:
         """Send the patch, if any; return the resulting object."""
+        base, joint = context.federated, ""
+        if context.unwritten is not None:
+            base, joint = context.unwritten
+            patch = create_merge_patch(base, apply_merge_patch(context.federated, patch or {}))
         if patch is None:
-            return context.federated
-        written = await self._objects.patch(context.key, context.federated, patch, writer=WRITER)
+            return base
+        written = await self._objects.patch(context.key, base, patch, writer=WRITER, joint=joint)
         if written is None:
             raise NotFound(f"federated object {context.key} is gone")
         return written

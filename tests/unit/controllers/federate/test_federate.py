@@ -42,13 +42,18 @@ def a_selected_deployment(name: str = "web", **metadata: Any) -> dict[str, Any]:
     return a_deployment(name, labels=labels, **metadata)
 
 
-async def undecided(key: Key, draft: dict[str, Any]) -> bool:
-    """Place nothing: these tests have no scheduler."""
-    return False
+class Undecided:
+    """Places nothing: these tests have no scheduler."""
+
+    async def create_placed(self, key: Key, draft: dict[str, Any]) -> bool:
+        return False
+
+    async def update_placed(self, key: Key, federated: dict[str, Any], patch: dict[str, Any], *, writer: str) -> bool:
+        return False
 
 
 def start_controller(host: Host) -> controller.FederateController:
-    federate = controller.FederateController(host.wired, PolicySelection(host.informers), undecided)
+    federate = controller.FederateController(host.wired, PolicySelection(host.informers), Undecided())
     host.start(federate.run)
     return federate
 
