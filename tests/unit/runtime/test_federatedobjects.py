@@ -302,6 +302,18 @@ async def test_a_writer_does_not_get_the_event_of_its_own_write_and_others_do(st
     assert stage.events == [WEB]
 
 
+async def test_the_event_of_a_joint_write_reaches_neither_of_its_writers(stage: Stage) -> None:
+    for writer in ("writer", "other"):
+        stage.objects.subscribe(stage.record, Triggers(labels=True), writer=writer)
+    stage.events.clear()
+    patch: Object = {"metadata": {"labels": {"a": "b"}}}
+    written = await stage.objects.patch(WEB, stage.objects.get(WEB) or {}, patch, writer="writer", joint="other")
+    await stage.until_seen(written or {})
+    assert stage.events == []
+    await stage.until_seen(await stage.edit("afterwards"))
+    assert stage.events == [WEB, WEB]
+
+
 async def test_changes_by_others_during_a_write_are_not_lost(stage: Stage) -> None:
     """The events are held back until the write has ended, also when it fails."""
     stage.objects.subscribe(stage.record, Triggers(labels=True), writer="writer")

@@ -39,6 +39,18 @@ async def test_a_key_that_is_added_while_it_runs_runs_again_afterwards(clock) ->
     assert await drain(queue) == ["a"]
 
 
+async def test_a_claimed_key_is_processed_by_its_claimant_alone(clock) -> None:
+    queue = a_queue(clock)
+    queue.add("waits")
+    assert not queue.claim("waits")
+    assert queue.claim("a")
+    assert not queue.claim("a")
+    queue.add("a")
+    assert await drain(queue) == ["waits"]
+    queue.done("a")
+    assert await drain(queue) == ["a"]
+
+
 async def test_a_lower_number_is_processed_first(clock) -> None:
     queue = a_queue(clock)
     queue.add("late", priority=5)
