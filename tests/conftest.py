@@ -4,6 +4,7 @@ A red run is about the change in it. `HYPOTHESIS_PROFILE=nightly` looks for new 
 """
 
 import dataclasses
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -40,6 +41,8 @@ settings.register_profile("nightly", max_examples=20_000, **_LIMITS)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 _ID_CHARACTERS_MAX = 60
+_GARBAGE, _GARBAGE_MAX = 100_000, 1_000_000
+"""Containers that were allocated and not freed when they are collected: at the end of a test, and within one."""
 _CHECKED = pytest.StashKey[set[str]]()
 _METER = pytest.StashKey[costs.Meter]()
 
@@ -61,8 +64,9 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage as the product does, and exclude what ten thousand collected tests hold."""
+    """Exclude what ten thousand collected tests hold from collections, and leave these to the ends of tests."""
     tune_collector()
+    gc.set_threshold(_GARBAGE_MAX, 1_000, 1_000)
 
 
 @pytest.hookimpl(trylast=True)
@@ -90,7 +94,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     item.stash[_METER] = costs.Meter()
-    return (yield)
+    try:
+        return (yield)
+    finally:
+        if gc.get_count()[0] > _GARBAGE:
+            # Nearly all of it is free now; collections within tests would look at what tests still use, again and again.
+            gc.collect()
+            gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

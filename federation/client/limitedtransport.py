@@ -22,7 +22,7 @@ from federation.apimachinery.errors import (
     Conflict,
     RequestTimeout,
 )
-from federation.apimachinery.metrics import MEMBER_BUCKETS_S
+from federation.apimachinery.metrics import MEMBER_BUCKETS_S, show
 from federation.apimachinery.resources import Object
 from federation.apimachinery.webhookclient import StreamedResponse
 from federation.client.breaker import Breaker, BreakerOptions, Circuit
@@ -76,7 +76,7 @@ class LimitedTransport:
         self.breaker = Breaker(self._clock, self._options.breaker)
         self._slots = asyncio.Semaphore(self._options.in_flight_max)
         self._gauge = _in_flight.labels(cluster)
-        _circuit.labels(cluster).set_function(lambda: self.breaker.state is not Circuit.CLOSED)
+        show(_circuit.labels(cluster), self.breaker, lambda breaker: breaker.state is not Circuit.CLOSED)
         self._requests: dict[tuple[str, str], Counter] = {}
         self._duration = _durations.labels(cluster)
         self._recovered: list[Callable[[str], None]] = []

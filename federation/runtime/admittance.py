@@ -6,12 +6,14 @@ of one collection; a `CacheBudget` limits the estimated memory of all caches of 
 """
 
 from collections.abc import Callable
+from operator import attrgetter
 
 import orjson
 import structlog
 from prometheus_client import Counter, Gauge
 
 from federation.apimachinery.errors import BadRequest, ClusterLimitExceeded, Expired, Timeout
+from federation.apimachinery.metrics import show
 from federation.apimachinery.objectshape import REVISION_LENGTH_MAX
 from federation.apimachinery.resources import Object, Resource
 from federation.runtime.indexer import CacheKey
@@ -70,7 +72,7 @@ class CacheBudget:
         self._cluster = cluster
         self._bytes_max = bytes_max
         self._bytes = 0
-        _used.labels(cluster).set_function(lambda: self._bytes)
+        show(_used.labels(cluster), self, attrgetter("_bytes"))
 
     def charge(self, change_bytes: int) -> None:
         """Add to the memory in use, or subtract; ClusterLimitExceeded when it would exceed the limit."""

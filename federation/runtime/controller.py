@@ -8,9 +8,9 @@ off too. Constructors start nothing; `run()` runs until cancelled.
 import asyncio
 import contextlib
 import random
-import weakref
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import structlog
@@ -18,7 +18,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.errors import AlreadyExists, ApiError, Conflict, FederationError
-from federation.apimachinery.metrics import LATENCY_BUCKETS_S
+from federation.apimachinery.metrics import LATENCY_BUCKETS_S, show
 from federation.runtime.replay import priority_offset
 from federation.runtime.timeslice import TimeSlice, replay_slice
 from federation.runtime.workqueue import Jitter, QueueOptions, WorkQueue
@@ -127,13 +127,12 @@ class Controller(Generic[K]):
         )
         replaying = max(1, min(_REPLAYING_MAX, workers // 2))
         self._workers = [_Worker(is_urgent=number >= replaying) for number in range(workers)]
-        self._slice = TimeSlice(self._clock, self._options.slice_s, self._options.slice_keys_max)
+        self._slice = TimeSlice(self._options.slice_s, self._options.slice_keys_max)
         self._busy = asyncio.Event()
         self._log: Any = _log
         self._counts = {outcome: _outcomes.labels(name, outcome) for outcome in OUTCOMES}
         self._durations = _durations.labels(name)
-        active = weakref.ref(self)
-        _active.labels(name).set_function(lambda: alive.active if (alive := active()) is not None else 0)
+        show(_active.labels(name), self, attrgetter("active"))
 
     @property
     def active(self) -> int:
@@ -170,12 +169,12 @@ class Controller(Generic[K]):
 
     async def _work(self, worker: _Worker) -> None:
         worker.task = asyncio.current_task()
-        queue, monotonic, replays = self.queue, self._clock.monotonic, replay_slice(self._clock)
+        queue, monotonic, replays = self.queue, self._clock.monotonic, replay_slice()
         while True:
             await queue.wait_ready(is_urgent=worker.is_urgent)
             is_replayed = not worker.is_urgent and queue.prefers_replayed()
             time_slice = replays if is_replayed else self._slice
-            if not time_slice.take():
+            if not time_slice.take(monotonic()):
                 await time_slice.wait()
                 continue
             key = queue.pop(replayed=is_replayed)

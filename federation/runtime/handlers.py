@@ -81,7 +81,7 @@ class Handlers:
         try:
             objects, is_complete = self._cache.scan(), False
             while not is_complete:
-                await list_slice(self._clock).turn()
+                await list_slice().turn(self._clock)
                 called, is_complete = [handler for handler in handlers if handler in self._active], True
                 with replay():
                     for obj in islice(objects, _PART):

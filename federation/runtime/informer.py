@@ -9,7 +9,6 @@ the members.
 import asyncio
 import contextlib
 import random
-import weakref
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from federation.apimachinery.errors import (
     ClusterUnreachable,
     RequestTimeout,
 )
+from federation.apimachinery.metrics import show
 from federation.apimachinery.objectshape import is_storable
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client, ObjectPage, Objects, WatchBatch, WatchEventType
@@ -134,8 +134,7 @@ class Informer:
         self._failed = _failures.labels(*labels)
         failed = partial(_note_failed_handler, _handler_failures.labels(*labels), self._admittance, labels)
         self._handlers = Handlers(self.cache, self._clock, failed)
-        cache = weakref.ref(self.cache)
-        _objects.labels(*labels).set_function(lambda: len(cache() or ()))
+        show(_objects.labels(*labels), self.cache, len)
 
     @property
     def limit_exceeded(self) -> str:
@@ -279,7 +278,7 @@ class Informer:
         seen: set[CacheKey] = set()
         self._must_list, epoch = True, self._epoch
         self._admittance.begin_list()
-        with contextlib.nullcontext() if self.cluster else host_list(self._clock):
+        with contextlib.nullcontext() if self.cluster else host_list():
             is_complete, revision = await self._take_pages(seen)
         # A malformed item can be any object of the cache, so nothing is known to be deleted.
         absent = [key for key in self.cache.keys() if key not in seen] if is_complete else []  # noqa: SIM118  # no mapping

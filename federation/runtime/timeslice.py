@@ -31,34 +31,35 @@ _RELEASED = 16
 
 
 _Slices = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, "TimeSlice"]
+"""A slice must refer neither to its event loop nor to a clock, whose sleepers do: that would keep the loop forever."""
 _replays: _Slices = weakref.WeakKeyDictionary()
 _lists: _Slices = weakref.WeakKeyDictionary()
 _host_lists: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, int] = weakref.WeakKeyDictionary()
 """The number of the host's lists that are under way."""
 
 
-def replay_slice(clock: Clock) -> "TimeSlice":
+def replay_slice() -> "TimeSlice":
     """Return the time for keys of a replay: one slice for all controllers of the running event loop.
 
     After a start, lists and the objects that users change share the loop with the check of everything that exists.
     """
-    return _replays.setdefault(asyncio.get_running_loop(), TimeSlice(clock, _REPLAY_S, _REPLAY_KEYS_MAX))
+    return _replays.setdefault(asyncio.get_running_loop(), TimeSlice(_REPLAY_S, _REPLAY_KEYS_MAX))
 
 
-def list_slice(clock: Clock) -> "TimeSlice":
+def list_slice() -> "TimeSlice":
     """Return the time for objects of members' lists: one slice for all informers of the running event loop.
 
     After a start, the lists of all members arrive at once. Without a common limit every step of a new object, an
     iteration of the loop, would wait for a part of each list. The lists of the host have no limit, because new objects
     wait for them, and beside them the members' lists get a tenth of their time.
     """
-    return _lists.setdefault(asyncio.get_running_loop(), TimeSlice(clock, _LISTS_S, _LISTS_MAX))
+    return _lists.setdefault(asyncio.get_running_loop(), TimeSlice(_LISTS_S, _LISTS_MAX))
 
 
 @contextlib.contextmanager
-def host_list(clock: Clock) -> Iterator[None]:
+def host_list() -> Iterator[None]:
     """Leave members' lists little time within the block, in which a list of the host is under way."""
-    loop, lists = asyncio.get_running_loop(), list_slice(clock)
+    loop, lists = asyncio.get_running_loop(), list_slice()
     _host_lists[loop] = _host_lists.get(loop, 0) + 1
     lists.limit_s = _LISTS_BESIDE_HOST_S
     try:
@@ -73,15 +74,14 @@ async def in_turns(objects: Sequence[Object], clock: Clock, *, is_limited: bool)
     """Yield the parts of a page of a list, each when there is time for it; other tasks run in between."""
     size = _PART if is_limited else _PART_UNLIMITED
     for start in range(0, len(objects), size):
-        await (list_slice(clock).turn() if is_limited else asyncio.sleep(0))
+        await (list_slice().turn(clock) if is_limited else asyncio.sleep(0))
         yield objects[start : start + size]
 
 
 class TimeSlice:
     """A limit in seconds, and in keys: the clock of a simulation stands still during an iteration."""
 
-    def __init__(self, clock: Clock, limit_s: float, keys_max: int) -> None:
-        self._clock = clock
+    def __init__(self, limit_s: float, keys_max: int) -> None:
         self.limit_s = limit_s
         """Of the next iteration; it may be changed."""
         self._keys_max = keys_max
@@ -91,9 +91,11 @@ class TimeSlice:
         self._is_renewal_due = False
         self._waiters: deque[asyncio.Future[None]] = deque()
 
-    def take(self) -> bool:
-        """Return True if the caller may process one more key, or one more part of a list, in this iteration."""
-        now_s = self._clock.monotonic()
+    def take(self, now_s: float) -> bool:
+        """Return True if the caller may process one more key, or one more part of a list, in this iteration.
+
+        `now_s` is the `monotonic` time of a clock, the same one in each call.
+        """
         if not self._is_open:
             self._is_open, self._end_s, self._keys = True, now_s + self.limit_s, 0
             self._renew_soon()
@@ -106,11 +108,16 @@ class TimeSlice:
         """Wait for a later iteration; there may be no time left then, either."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
-        await waiter
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+            raise
 
-    async def turn(self) -> None:
+    async def turn(self, clock: Clock) -> None:
         """Return when there is time; the caller may use it until it awaits, and asks again soon."""
-        while not self.take():
+        while not self.take(clock.monotonic()):
             await self.wait()
 
     def _renew_soon(self) -> None:

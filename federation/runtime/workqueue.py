@@ -10,16 +10,16 @@ import bisect
 import heapq
 import itertools
 import random
-import weakref
 from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from prometheus_client import Counter, Gauge, Histogram
 
 from federation.apimachinery.clock import Clock, SystemClock
-from federation.apimachinery.metrics import LATENCY_BUCKETS_S
+from federation.apimachinery.metrics import LATENCY_BUCKETS_S, show
 from federation.runtime.replay import REPLAYED, is_replayed
 
 K = TypeVar("K", bound=Hashable)
@@ -99,10 +99,9 @@ class WorkQueue(Generic[K]):
         self._sleeper: asyncio.Future[None] | None = None
         self._adds, self._retries = _adds.labels(name), _retries.labels(name)
         self._overflows, self._waits = _overflows.labels(name), _waits.labels(name)
-        queue = weakref.ref(self)
-        _depth.labels(name).set_function(lambda: len(alive) if (alive := queue()) is not None else 0)
-        _oldest.labels(name).set_function(lambda: alive.oldest_s if (alive := queue()) is not None else 0)
-        _delayed.labels(name).set_function(lambda: alive.delayed if (alive := queue()) is not None else 0)
+        show(_depth.labels(name), self, len)
+        show(_oldest.labels(name), self, attrgetter("oldest_s"))
+        show(_delayed.labels(name), self, attrgetter("delayed"))
 
     def __len__(self) -> int:
         """Return the number of keys that wait for a worker, without delayed and running ones."""

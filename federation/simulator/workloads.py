@@ -155,7 +155,7 @@ class Workloads:
             Kubelet(member, start_s=options.pod_start_s, stop_s=options.pod_stop_s),
         )
         # Controllers and kubelets of a cluster run beside its API server: they must not delay its answers.
-        slice_ = TimeSlice(clock, _SLICE_S, _SLICE_KEYS_MAX)
+        slice_ = TimeSlice(_SLICE_S, _SLICE_KEYS_MAX)
         for entry in controllers:
             entry.controller.share_time(slice_)
         builders: dict[Resource, Callable[[], Run] | None] = {

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from prometheus_client import Gauge
 
 from federation.apimachinery.errors import ClusterUnreachable
+from federation.apimachinery.metrics import show
 from federation.tunnel.tunnel import Tunnel
 
 _agents = Gauge("federation_client_agents_connected", "Agents whose tunnel ends in this process")
@@ -19,7 +20,7 @@ class Tunnels:
         self._tunnels: dict[str, Tunnel] = {}
         self._owners: dict[str, str] = {}
         self._listeners: list[Callable[[str], None]] = []
-        _agents.set_function(lambda: len(self._tunnels))
+        show(_agents, self, lambda tunnels: len(tunnels._tunnels))
 
     def add_listener(self, on_attached: Callable[[str], None]) -> None:
         """Call `on_attached` with the name of each cluster whose agent connects."""

@@ -96,7 +96,7 @@ class PolicyStatusController:
             self._enqueue(self._usage.match(key, self._objects.get(Key(*key))))
             count += 1
             if count % _SLICE == 0:
-                await replay_slice(self._clock).turn()
+                await replay_slice().turn(self._clock)
 
     def _enqueue(self, policies: Collection[PolicyKey] | Iterator[PolicyKey]) -> None:
         for policy in policies:

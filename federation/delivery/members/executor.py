@@ -18,7 +18,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import NotFound
-from federation.apimachinery.metrics import MEMBER_BUCKETS_S
+from federation.apimachinery.metrics import MEMBER_BUCKETS_S, show
 from federation.client.breaker import Breaker
 from federation.client.client import Client
 from federation.delivery.members.operations import Outcome, unanswered
@@ -95,7 +95,7 @@ class _Queue:
         """When the last operation got an answer."""
         self.results = {result: _operations.labels(cluster, result) for result in ("ok", "failed", "unanswered")}
         self.durations = _durations.labels(cluster)
-        _queued.labels(cluster).set_function(lambda: len(self.waiting))
+        show(_queued.labels(cluster), self, lambda queue: len(queue.waiting))
 
     @property
     def oldest_start_s(self) -> float | None:

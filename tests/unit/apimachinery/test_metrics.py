@@ -4,6 +4,8 @@ import importlib
 import pkgutil
 import re
 
+from prometheus_client import Gauge
+
 from federation import assembly, features
 from federation.apimachinery import metrics
 
@@ -30,6 +32,16 @@ async def test_one_metric_is_read_alone() -> None:
     text = (await metrics.to_text("python_info")).decode()
     assert [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")] == ["python_info"]
     assert await metrics.to_text("federation_unknown") == b""
+
+
+def test_a_gauge_is_computed_from_its_owner_and_does_not_keep_it() -> None:
+    gauge = Gauge("federation_base_shown", "For this test", registry=None)
+    owner = {"one", "two"}
+    metrics.show(gauge, owner, len)
+    (before,) = gauge.collect()
+    del owner
+    (after,) = gauge.collect()
+    assert [before.samples[0].value, after.samples[0].value] == [2, 0]
 
 
 def test_buckets_grow() -> None:

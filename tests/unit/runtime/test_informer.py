@@ -457,11 +457,11 @@ async def test_lists_of_members_wait_for_their_common_time_and_those_of_the_host
     server, client, clock, start, settle, a_configmap
 ) -> None:
     await server.create(CONFIGMAPS, a_configmap("one"))
-    common = list_slice(clock)
+    common = list_slice()
 
     async def use_all() -> None:
         while True:
-            while common.take():
+            while common.take(clock.monotonic()):
                 pass
             await asyncio.sleep(0)
 
@@ -478,11 +478,11 @@ async def test_lists_of_members_wait_for_their_common_time_and_those_of_the_host
 
 
 async def test_lists_of_members_get_less_time_while_one_of_the_host_is_under_way(clock) -> None:
-    lists = list_slice(clock)
+    lists = list_slice()
     alone_s = lists.limit_s
-    with host_list(clock):
+    with host_list():
         beside_s = lists.limit_s
-        with host_list(clock):
+        with host_list():
             assert lists.limit_s == beside_s
         assert lists.limit_s == beside_s
     assert (beside_s < alone_s, lists.limit_s) == (True, alone_s)

@@ -1,11 +1,13 @@
 """The share of the event loop that the workers of one controller have."""
 
 import asyncio
+import gc
+import weakref
 
 from federation.apimachinery.clock import ManualClock
 from federation.runtime.controller import Controller, ControllerOptions, Result
 from federation.runtime.replay import replay
-from federation.runtime.timeslice import TimeSlice
+from federation.runtime.timeslice import TimeSlice, list_slice, replay_slice
 
 
 async def test_all_workers_together_stop_after_the_keys_of_one_iteration(clock: ManualClock) -> None:
@@ -94,12 +96,12 @@ async def test_a_worker_wakes_for_a_key_that_arrives_after_others_waited_for_tim
 
 
 async def test_tasks_that_wait_for_a_turn_share_one_iteration_and_each_gets_its_turns(clock: ManualClock) -> None:
-    time_slice = TimeSlice(clock, 1.0, 5)
+    time_slice = TimeSlice(1.0, 5)
     turns: list[int] = []
 
     async def list_all(number: int) -> None:
         for _ in range(3):
-            await time_slice.turn()
+            await time_slice.turn(clock)
             turns.append(number)
 
     listing = asyncio.gather(*map(list_all, range(20)))
@@ -110,3 +112,21 @@ async def test_tasks_that_wait_for_a_turn_share_one_iteration_and_each_gets_its_
     await listing
     assert most <= 10  # the end of one iteration and the start of the next
     assert sorted(turns) == sorted([*range(20)] * 3)
+
+
+def test_a_loop_that_has_ended_is_freed_with_all_that_slept_and_waited_in_it() -> None:
+    async def leave_tasks() -> weakref.ref[asyncio.AbstractEventLoop]:
+        clock = ManualClock()
+        sleeping = asyncio.ensure_future(clock.sleep(60))
+        for time_slice in (replay_slice(), list_slice()):
+            while time_slice.take(clock.monotonic()):
+                pass
+        waiting = [asyncio.ensure_future(list_slice().turn(clock)) for _ in range(100)]
+        await asyncio.sleep(0)
+        assert not sleeping.done()
+        assert not all(task.done() for task in waiting)
+        return weakref.ref(asyncio.get_running_loop())
+
+    loop = asyncio.run(leave_tasks())
+    gc.collect()
+    assert loop() is None
