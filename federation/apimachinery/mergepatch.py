@@ -32,7 +32,7 @@ def create_merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[s
     patch: dict[str, Any] = {} if old.keys() <= new.keys() else {key: None for key in old if key not in new}
     for key, value in new.items():
         before = old.get(key, _ABSENT)
-        if before is value or is_json_equal(before, value):
+        if before is value or (value.__class__ is str and before == value) or is_json_equal(before, value):
             continue
         if (before.__class__ is dict or isinstance(before, Mapping)) and (
             value.__class__ is dict or isinstance(value, Mapping)

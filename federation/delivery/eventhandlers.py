@@ -212,4 +212,7 @@ class EventHandlers:
 
     def _is_own_write(self, key: MemberKey, new: Object) -> bool:
         """Return whether the event shows our own write. While a write is pending, every event counts as ours."""
-        return self._executor.is_pending(key) or revision_of(self._records.get(key).written) == revision_of(new)
+        if self._executor.is_pending(key):
+            return True
+        written = self._records.get(key).written
+        return written is not None and revision_of(written) == revision_of(new)

@@ -28,7 +28,7 @@ from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.handlers import Handler
 from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
-from federation.runtime.subscription import Subscription, Triggers
+from federation.runtime.subscription import Differences, Subscription, Triggers
 
 Keys = list[Key]
 Completion = Callable[[Object], Object | None]
@@ -60,6 +60,7 @@ class FederatedObjects:
         self._cluster_scoped = informers.for_resource(CLUSTER_FEDERATED_OBJECTS)
         self._assumed: AssumeCache[Key] = AssumeCache(self._cached)
         self._subscriptions: dict[str, Subscription] = {}
+        self._differences = Differences()
         self._completion: tuple[str, Completion] | None = None
         for informer in self._informers:
             informer.add_handler(self._prune)
@@ -241,7 +242,7 @@ class FederatedObjects:
         `is_replayed` the handler is not called for objects that are cached now: reading ten thousand takes 0.1 s.
         A late handler (`handlers.py`) gets the objects that exist at the start after the list of them.
         """
-        subscription = Subscription(handler, triggers)
+        subscription = Subscription(handler, triggers, self._differences)
         if writer:
             self._subscriptions[writer] = subscription
         for informer in self._informers:

@@ -23,6 +23,64 @@ _PROGRESS = frozenset((names.PENDING_CONTROLLERS, names.OVERRIDE_POLICIES))
 """Annotations that wake no controller: `is_due` and `is_pending` handle one, new overrides come with the other."""
 
 
+_UID, _GENERATION, _TEMPLATE, _ENTRIES, _PLACED, _DELETION, _LABELS, _FINALIZERS, _OWNERS, _ANNOTATIONS = (
+    1 << bit for bit in range(10)
+)
+
+
+class Difference(NamedTuple):
+    """What an update changed: bits of parts, and the names of annotations."""
+
+    parts: int
+    annotations: frozenset[str]
+
+
+def difference(old: Object, new: Object) -> Difference:
+    """Return what differs between two states of a federated object, beside its status."""
+    before, after = old["metadata"], new["metadata"]
+    parts = _UID if before.get("uid") != after.get("uid") else 0
+    if before.get("generation") != after.get("generation") or "generation" not in after:
+        parts |= _GENERATION
+    was, now = old.get("spec") or {}, new.get("spec") or {}
+    if was.get("template") != now.get("template"):
+        parts |= _TEMPLATE
+    if was.get("placements") != now.get("placements") or was.get("overrides") != now.get("overrides"):
+        parts |= _ENTRIES
+        if _is_placed(old) != _is_placed(new):
+            parts |= _PLACED
+    for bit, name in _FIELDS:
+        if before.get(name) != after.get(name):
+            parts |= bit
+    held, kept = before.get("annotations") or {}, after.get("annotations") or {}
+    if held == kept:
+        return Difference(parts, frozenset())
+    annotations = frozenset({name for name in held.keys() | kept.keys() if held.get(name) != kept.get(name)})
+    return Difference(parts if annotations <= _PROGRESS else parts | _ANNOTATIONS, annotations)
+
+
+_FIELDS = (
+    (_DELETION, "deletionTimestamp"),
+    (_LABELS, "labels"),
+    (_FINALIZERS, "finalizers"),
+    (_OWNERS, "ownerReferences"),
+)
+
+
+class Differences:
+    """The difference of the last update, which two dozen subscriptions ask for one after another."""
+
+    def __init__(self) -> None:
+        self._old: Object | None = None
+        self._new: Object | None = None
+        self._last = Difference(0, frozenset())
+
+    def between(self, old: Object, new: Object) -> Difference:
+        """Return `difference(old, new)`."""
+        if old is not self._old or new is not self._new:
+            self._old, self._new, self._last = old, new, difference(old, new)
+        return self._last
+
+
 @dataclass(frozen=True, slots=True)
 class Triggers:
     """The changes of a federated object that a controller reacts to. A removal and a new uid always matter."""
@@ -50,40 +108,56 @@ class Triggers:
     is_pending: Callable[[Object], bool] | None = None
     """Returns whether the controller is at the head of `pending-controllers`. Getting there counts as a change."""
 
+    mask: int = field(init=False, repr=False, compare=False)
+    """The parts of an object of which any change matters."""
+    is_plain: bool = field(init=False, repr=False, compare=False)
+    """Whether the mask says it all about a change."""
+    is_staged: bool = field(init=False, repr=False, compare=False)
+    """Whether the controller has to wait for its turn."""
+
+    def __post_init__(self) -> None:
+        chosen = {
+            _GENERATION: self.generation,
+            _TEMPLATE: self.template,
+            _PLACED: self.placed,
+            _DELETION: self.deletion,
+            _LABELS: self.labels,
+            _FINALIZERS: self.finalizers,
+            _OWNERS: self.owner_references,
+            _ANNOTATIONS: self.annotations is True,
+        }
+        is_plain = isinstance(self.annotations, bool) and not self.entries_of and self.status is None
+        object.__setattr__(self, "mask", _UID | sum(part for part, is_chosen in chosen.items() if is_chosen))
+        object.__setattr__(self, "is_plain", is_plain)
+        object.__setattr__(self, "is_staged", self.is_due is not None or self.is_pending is not None)
+
     def concern(self, old: Object | None, new: Object) -> bool:
         """Return whether the change matters to the controller, whether or not the object is due."""
         if self.is_pending is not None and self.is_pending(new) and (old is None or not self.is_pending(old)):
             return True
-        return self.added if old is None else self._has_changed(old, new)
+        return self.added if old is None else self.matters(old, new, difference(old, new))
 
     def is_due_now(self, federated: Object) -> bool:
         """Return whether the controller may act on the object now."""
         return self.is_due is None or bool(federated["metadata"].get("deletionTimestamp")) or self.is_due(federated)
 
-    def _has_changed(self, old: Object, new: Object) -> bool:
-        before, after = old["metadata"], new["metadata"]
-        return (
-            before.get("uid") != after.get("uid")
-            or (self.generation and (before.get("generation") != after.get("generation") or "generation" not in after))
-            or (self.template and (old.get("spec") or {}).get("template") != (new.get("spec") or {}).get("template"))
-            or (bool(self.entries_of) and _entries(old, self.entries_of) != _entries(new, self.entries_of))
-            or (self.placed and _is_placed(old) != _is_placed(new))
-            or (self.deletion and before.get("deletionTimestamp") != after.get("deletionTimestamp"))
-            or (self.labels and before.get("labels") != after.get("labels"))
-            or (self.finalizers and before.get("finalizers") != after.get("finalizers"))
-            or (self.owner_references and before.get("ownerReferences") != after.get("ownerReferences"))
-            or self._has_annotation_changed(before.get("annotations") or {}, after.get("annotations") or {})
+    def matters(self, old: Object, new: Object, found: Difference) -> bool:
+        """Return whether a difference matters to the controller."""
+        if found.parts & self.mask:
+            return True
+        return not self.is_plain and bool(
+            (
+                self.entries_of
+                and found.parts & _ENTRIES
+                and _entries(old, self.entries_of) != _entries(new, self.entries_of)
+            )
+            or (
+                found.annotations
+                and not isinstance(self.annotations, bool)
+                and not self.annotations.isdisjoint(found.annotations)
+            )
             or (self.status is not None and self.status(old) != self.status(new))
         )
-
-    def _has_annotation_changed(self, before: dict[str, str], after: dict[str, str]) -> bool:
-        if self.annotations is True:
-            return before != after and _without_progress(before) != _without_progress(after)
-        return self.annotations is not False and any(before.get(name) != after.get(name) for name in self.annotations)
-
-
-def _without_progress(annotations: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in annotations.items() if name not in _PROGRESS}
 
 
 def _is_placed(federated: Object) -> bool:
@@ -129,8 +203,9 @@ class Subscription:
     until the last response.
     """
 
-    def __init__(self, handler: Handler, triggers: Triggers | None) -> None:
+    def __init__(self, handler: Handler, triggers: Triggers | None, differences: Differences | None = None) -> None:
         self._handler = handler
+        self._differences = differences or Differences()
         self._triggers = triggers
         self._deferred: set[Key] = set()
         self._written: dict[Key, dict[int, _Own]] = {}
@@ -159,6 +234,8 @@ class Subscription:
             return True
         if not triggers.deletion and new["metadata"].get("deletionTimestamp"):
             return False
+        if old is not None and not triggers.is_staged and not self._deferred:
+            return triggers.matters(old, new, self._differences.between(old, new))
         is_concerned = triggers.concern(old, new)
         if not triggers.is_due_now(new):
             if is_concerned:

@@ -59,7 +59,7 @@ def _read_part(entry: Object) -> Object | None:
         return None
     kept: Object = {field: {} for field in _KEPT if field in spec}
     for field in _CONTAINERS:
-        if amounts := _amounts_of(spec.get(field)):
+        if field in spec and (amounts := _amounts_of(spec[field])):
             kept[field] = amounts
     ports = spec.get("f:ports")
     if isinstance(ports, dict):

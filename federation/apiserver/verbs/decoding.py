@@ -6,6 +6,7 @@ their structural schema; a violation is a 422. Pure; changes `obj` in place. `pr
 update are checked.
 """
 
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from federation.apimachinery.equality import is_json_equal
@@ -20,17 +21,25 @@ from federation.apiserver.verbs.fieldvalidation import not_handled, report_probl
 from federation.apiserver.verbs.requestoptions import WriteOptions
 
 _MODES = frozenset({"", "Strict", "Warn", "Ignore"})
+_CONTAINERS = frozenset((dict, list))
 
 
-def check_fields(
-    info: KindInfo, obj: Object, options: WriteOptions, old: Object | None = None, *, is_partial: bool = False
-) -> Causes:
+def check_fields(info: KindInfo, obj: Object, options: WriteOptions, *, is_partial: bool = False) -> Causes:
     """Prune, normalize, default and validate `obj`, and return a custom resource's causes.
 
     A partial object has only the changed top-level fields of a built-in kind.
-    Violations that a custom resource shares with `old`, which it replaces, are ignored (ratcheting).
     BadRequest for unknown fields under Strict and for wrong types in built-in kinds.
     """
+    _complete(info, obj, options, is_partial=is_partial)
+    if info.is_custom:
+        return validate(info.schema, obj)
+    if wrong := decode_errors(info.schema, obj):
+        raise BadRequest(not_handled(info, wrong[0]))
+    return []
+
+
+def _complete(info: KindInfo, obj: Object, options: WriteOptions, *, is_partial: bool = False) -> None:
+    """Prune, normalize and default `obj`; BadRequest."""
     mode = options.field_validation
     if mode not in _MODES:
         raise BadRequest(
@@ -45,27 +54,37 @@ def check_fields(
         report_problems(info, to_texts(dropped), options)
     if info.is_custom:
         apply_defaults(info.schema, obj)
-        return validate(info.schema, obj) if old is None else validate(info.schema, obj, old=old)
-    if wrong := decode_errors(info.schema, obj):
-        raise BadRequest(not_handled(info, wrong[0]))
-    return []
 
 
 def check_replacement(info: KindInfo, new: Object, old: Object, options: WriteOptions) -> Causes:
     """Check a custom resource that replaces another one, but of its metadata only what differs.
 
-    The rules for metadata are those of Kubernetes, whatever became of the schema since `old` was stored.
+    The rules for metadata are those of Kubernetes, whatever became of the schema since `old` was stored. Other parts
+    are not completed if they are the very parts of `old`: a controller's patch did not touch them. Violations that the
+    resource shares with `old` are ignored (ratcheting).
     """
     metadata, before = new["metadata"], old["metadata"]
+    parts = {
+        key: value for key, value in new.items() if value is not old.get(key) or value.__class__ not in _CONTAINERS
+    }
     changed = {key: value for key, value in metadata.items() if not is_json_equal(value, before.get(key))}
-    names = list(changed)
-    new["metadata"] = changed
-    causes = check_fields(info, new, options, old)
-    for name in names:
-        if name not in changed:
-            del metadata[name]
-    new["metadata"] = metadata | changed
-    return causes
+    parts["metadata"] = dict(changed)
+    names = set(parts)
+    _complete(info, parts, options)
+    _merge(metadata, changed.keys(), parts.pop("metadata"))
+    _merge(new, names - {"metadata"}, parts)
+    return validate(
+        info.schema, {**new, "metadata": {key: metadata[key] for key in changed if key in metadata}}, old=old
+    )
+
+
+def _merge(whole: Object, names: AbstractSet[str], parts: Object) -> None:
+    """Put completed parts of these names back into the whole, which keeps all others."""
+    for name in names - parts.keys():
+        del whole[name]
+    for name, value in parts.items():
+        if name in names or name not in whole:
+            whole[name] = value
 
 
 def _check_metadata(info: KindInfo, obj: Object) -> None:

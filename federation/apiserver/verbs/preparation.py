@@ -424,7 +424,7 @@ def _changed(new: Object, old: Object) -> Object:
 
 def _differs(new: Object, old: Object) -> bool:
     return new.keys() != old.keys() or any(
-        not is_json_equal(value, old[key]) for key, value in new.items() if key != "metadata"
+        not is_json_equal(value, old[key]) for key, value in new.items() if key != "metadata" and value is not old[key]
     )
 
 

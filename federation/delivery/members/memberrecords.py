@@ -46,9 +46,6 @@ class _Cluster:
         self.unshown: dict[MemberKey, float] = {}
         """When the objects that the cache does not show as acknowledged were recorded last, in this order."""
 
-    def get(self, key: MemberKey) -> MemberRecord:
-        return self.pending.get(key) or self.history.get(key) or NOTHING_KNOWN
-
     def overdue(self, now_s: float) -> list[MemberKey]:
         """Return the objects whose records are overdue; later acknowledgements cannot be."""
         found = []
@@ -88,7 +85,9 @@ class MemberRecords:
     def get(self, key: MemberKey) -> MemberRecord:
         """Return the record of an object."""
         cluster = self._clusters.get(key.cluster)
-        return NOTHING_KNOWN if cluster is None else cluster.get(key)
+        if cluster is None:
+            return NOTHING_KNOWN
+        return cluster.pending.get(key) or cluster.history.get(key) or NOTHING_KNOWN
 
     def put(self, key: MemberKey, record: MemberRecord) -> None:
         """Replace the record of an object."""

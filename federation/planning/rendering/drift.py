@@ -76,7 +76,7 @@ def _is_mapping_subset(desired: Mapping[str, Any], live: Mapping[str, Any], fiel
                 continue
             return False
         held = live[key]
-        if is_json_equal(wanted, held):
+        if wanted is held or (wanted.__class__ is str and wanted == held) or is_json_equal(wanted, held):
             continue
         if field in _QUANTITIES or key in _QUANTITY_FIELDS:
             if not _is_same_quantity(wanted, held):

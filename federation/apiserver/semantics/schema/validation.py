@@ -90,7 +90,7 @@ def conforms_as_changed(schema: Schema, value: Any, old: Any) -> bool:
         return conforms(schema, value)
     for name, inner in value.items():
         before = old.get(name, ABSENT)
-        if before is not ABSENT and is_json_equal(inner, before):
+        if inner is before or (before is not ABSENT and is_json_equal(inner, before)):
             continue
         field = schema.child(name)
         if field is not None and not conforms_as_changed(field, inner, before):
