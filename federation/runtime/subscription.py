@@ -29,7 +29,7 @@ _UID, _GENERATION, _TEMPLATE, _ENTRIES, _PLACED, _DELETION, _LABELS, _FINALIZERS
 
 
 class Difference(NamedTuple):
-    """What an update changed: bits of parts, and the names of annotations."""
+    """The changes of an update: bits of parts, and the names of annotations."""
 
     parts: int
     annotations: frozenset[str]
