@@ -14,7 +14,7 @@ Decision: docs/decisions/0083-decisions-count-each-other.md
 import heapq
 import itertools
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from federation.scheduling.framework.assumed import (
@@ -59,6 +59,7 @@ class AssumeCache:
         self._sums: defaultdict[str, dict[Request, int]] = defaultdict(dict)
         self._displaced = DisplacedCounts()
         self._weight = 0
+        self._weights = _Weights()
         self._view = AssumedReplicas({}, self._displaced, 0)
         self._changed: set[str] = set()
 
@@ -66,8 +67,10 @@ class AssumeCache:
         """Return the assumed replicas per cluster and request; the mapping never changes."""
         while self._expiries and self._expiries[0][0] <= now_s:
             until_s, _, key = heapq.heappop(self._expiries)
-            held = [(cluster, self._entries[cluster][key]) for cluster in self._clusters_of.get(key, ())]
-            self._put([(key, cluster, old, None) for cluster, old in held if old.until_s <= until_s])
+            entries = self._entries
+            self._remove(
+                key, [name for name in self._clusters_of.get(key, ()) if entries[name][key].until_s <= until_s]
+            )
         if self._changed:
             view = AssumedReplicas(self._view, self._displaced, self._weight)
             for cluster in self._changed:
@@ -129,8 +132,7 @@ class AssumeCache:
     def forget(self, key: Hashable) -> None:
         """Remove a unit's assumed replicas."""
         for part in (key, *[WholePart(key, request) for request in self._requests_of.pop(key, ())]):
-            clusters = self._clusters_of.get(part, ())
-            self._put([(part, cluster, self._entries[cluster][part], None) for cluster in clusters])
+            self._remove(part, list(self._clusters_of.get(part, ())))
 
     def confirm(self, cluster: str, before: Resources, after: Resources) -> None:
         """Remove the entries, oldest first, that account for the difference between a cluster's last two reports."""
@@ -165,6 +167,28 @@ class AssumeCache:
         self._clusters_of[key].update([cluster for cluster, _ in counts])
         self._add_to_sums(request, counts)
 
+    def _remove(self, key: Hashable, clusters: Sequence[str]) -> None:
+        """Remove a unit's entries in clusters, as each one ends: hundreds at a time, like those that begin."""
+        if not clusters:
+            return
+        entries, differences = self._entries, defaultdict[Request, Changes](list)
+        request: Request | None = None
+        counts: Changes = []
+        for cluster in clusters:
+            of_cluster = entries[cluster]
+            entry = of_cluster.pop(key)
+            if not of_cluster:
+                del entries[cluster]
+            if entry.request is not request:
+                request, counts = entry.request, differences[entry.request]
+            counts.append((cluster, -entry.replicas))
+        left = self._clusters_of[key]
+        left.difference_update(clusters)
+        if not left:
+            del self._clusters_of[key]
+        for request, counts in differences.items():
+            self._add_to_sums(request, counts)
+
     def _put(self, changes: Iterable[_Change]) -> None:
         """Replace entries and update the sums."""
         differences: dict[Request, Changes] = {}
@@ -187,15 +211,24 @@ class AssumeCache:
 
     def _add_to_sums(self, request: Request, counts: Changes) -> None:
         self._displaced.record(request, counts)
-        weight = 0
+        weight, sums, weights = 0, self._sums, self._weights
         for cluster, replicas in counts:
-            weight += replicas * hash_weight_of(cluster)
-            sums = self._sums[cluster]
-            sums[request] = left = sums.get(request, 0) + replicas
-            if not left:
-                del sums[request]
+            weight += replicas * weights[cluster]
+            of_cluster = sums[cluster]
+            if left := of_cluster.get(request, 0) + replicas:
+                of_cluster[request] = left
+            else:
+                of_cluster.pop(request, None)
         self._weight += weight * hash_weight_of(request)
         self._changed.update([cluster for cluster, _ in counts])
+
+
+class _Weights(dict[str, int]):
+    """The weight of each cluster in the hash, without a call for those that are known."""
+
+    def __missing__(self, cluster: str) -> int:
+        weight = self[cluster] = hash_weight_of(cluster)
+        return weight
 
 
 def _discard(groups: dict[Any, Any], group: Hashable, member: Hashable) -> None:

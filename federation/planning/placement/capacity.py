@@ -7,7 +7,7 @@ removes in proportion, from the fullest first. Replicas beyond all free capacity
 `plan_within_capacity` bounds the planners by weight and by priority in the same way. Pure and deterministic.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from operator import add, sub, truediv
@@ -61,9 +61,13 @@ class FreeCapacity:
         """Return the explanation of a division."""
         reserved: dict[str, int] = {}
         if len(self.tiers) > 1:
-            unreserved = to_dict(self.unreserved)
-            missing = list(map(sub, self.free.values(), map(unreserved.__getitem__, self.free)))
-            reserved = dict(zip(compress(self.free, missing), filter(None, missing), strict=True))
+            free, unreserved = self.free, self.unreserved
+            if isinstance(free, Column) and isinstance(unreserved, Column) and free.names is unreserved.names:
+                left: Iterable[int] = unreserved.numbers
+            else:
+                left = map(to_dict(unreserved).__getitem__, free)
+            missing = list(map(sub, free.values(), left))
+            reserved = dict(zip(compress(free, missing), filter(None, missing), strict=True))
         parts = {"replicas": to_dict(self.free), "promised": reserved, "waiting": self.waiting}
         return {name: part for name, part in parts.items() if part}
 
