@@ -25,17 +25,17 @@ _ROOMS, _SIZES, _COULD_RUN, _WAITING = map(Capacity._fields.index, ("room", "siz
 
 def capacity_of(cluster: Cluster, pod: PodShape) -> int:
     """Return how many further replicas fit into the cluster, a lower bound."""
-    return _capacity_for(cluster, pod).room
+    return _capacity_for(pod, cluster).room
 
 
 def waiting_pods(cluster: Cluster, pod: PodShape) -> int:
     """Return how many such pods the requests of pods without a node amount to."""
-    return _capacity_for(cluster, pod).waiting
+    return _capacity_for(pod, cluster).waiting
 
 
 def could_run(cluster: Cluster, pod: PodShape) -> bool:
     """Return whether a replica would fit on an empty node of the cluster; True when nodes are unknown."""
-    return _capacity_for(cluster, pod).could_run
+    return _capacity_for(pod, cluster).could_run
 
 
 def could_run_each(clusters: ClusterGroup, pod: PodShape) -> tuple[bool, ...]:
@@ -91,10 +91,10 @@ def _column_of(clusters: ClusterGroup, pod: PodShape, number: int) -> tuple[Any,
 
 
 def _columns_of(clusters: ClusterGroup, pod: PodShape) -> tuple[tuple[Any, ...], ...]:
-    return clusters.columns((_capacity_for, pod), partial(_capacity_for, pod=pod), len(Capacity._fields))
+    return clusters.columns((_capacity_for, pod), partial(_capacity_for, pod), len(Capacity._fields))
 
 
-def _capacity_for(cluster: Cluster, pod: PodShape) -> Capacity:
+def _capacity_for(pod: PodShape, cluster: Cluster) -> Capacity:
     if not pod.parts:
         return pod_capacity(cluster, pod)
     known: Capacity | None = cluster.memo.get(pod)

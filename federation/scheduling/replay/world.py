@@ -102,9 +102,10 @@ class ReplayWorld:
             of_cluster = assumed.get(name)
             if of_cluster is None:
                 of_cluster = assumed[name] = {}
-            of_cluster[request] = left = of_cluster.get(request, 0) + difference
-            if not left:
-                del of_cluster[request]
+            if left := of_cluster.get(request, 0) + difference:
+                of_cluster[request] = left
+            else:
+                of_cluster.pop(request, None)
                 if not of_cluster:
                     del assumed[name]
         self.assumed.displaced.record(request, changes)
