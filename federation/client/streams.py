@@ -32,19 +32,7 @@ class Stream:
 
     async def chunks(self, idle_timeout_s: float) -> AsyncIterator[bytes]:
         """Yield bytes as they arrive, until the end or until none arrived for `idle_timeout_s`."""
-        loop = asyncio.get_running_loop()
-        incoming = self._incoming
-        while True:
-            deadline = asyncio.timeout_at(loop.time() + idle_timeout_s)
-            try:
-                async with deadline:
-                    chunk = await incoming.read()
-            except TimeoutError:
-                if deadline.expired():
-                    return
-                raise
-            if not chunk:
-                return
+        while chunk := await self._incoming.read(idle_timeout_s):
             yield chunk
 
 

@@ -191,22 +191,30 @@ class Incoming(Sink):
         self._is_paused = self._is_complete = False
         self._problem: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._idle_at_s = 0.0
+        self._is_idle = False
 
-    async def read(self) -> bytes:
-        """Return what has arrived, b"" at the end of the body; WireBroken. For one reader."""
+    async def read(self, idle_s: float = 0.0) -> bytes:
+        """Return what has arrived, b"" at the end of the body; WireBroken. For one reader.
+
+        With `idle_s` also b"" when nothing has arrived for so long.
+        """
         while not self._pieces:
             if self._problem is not None:
                 raise self._problem
-            if self._is_complete:
+            if self._is_complete or self._is_idle:
                 return b""
             self._waiter = asyncio.get_running_loop().create_future()
+            if idle_s:
+                self._set_alarm(idle_s)
             try:
                 await self._waiter
             finally:
                 self._waiter = None
         pieces = b"".join(self._pieces) if len(self._pieces) > 1 else self._pieces[0]
         self._pieces.clear()
-        self._size = 0
+        self._size, self._is_idle = 0, False
         if self._is_paused:
             self._is_paused = False
             self._connection.resume()
@@ -214,6 +222,8 @@ class Incoming(Sink):
 
     def close(self) -> None:
         """Give the connection back: it is closed unless the body has ended."""
+        if self._alarm is not None:
+            self._alarm.cancel()
         if self._is_complete or self._is_paused or self._problem is not None:
             self._release(self._connection)
         else:
@@ -240,6 +250,23 @@ class Incoming(Sink):
         self._problem = problem
         if not self.begun.done():
             self.begun.set_exception(problem)
+        self._wake()
+
+    def _set_alarm(self, idle_s: float) -> None:
+        # A watch is read at every event. The timer that is set looks again, which costs less than one for each read.
+        loop = asyncio.get_running_loop()
+        self._idle_at_s = loop.time() + idle_s
+        if self._alarm is None:
+            self._alarm = loop.call_at(self._idle_at_s, self._check_idleness, loop)
+
+    def _check_idleness(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._alarm = None
+        if self._waiter is None:
+            return  # The reader is busy, and its next read sets the alarm.
+        if loop.time() < self._idle_at_s:
+            self._alarm = loop.call_at(self._idle_at_s, self._check_idleness, loop)
+            return
+        self._is_idle = True
         self._wake()
 
     def _wake(self) -> None:
