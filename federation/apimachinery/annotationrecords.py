@@ -46,7 +46,8 @@ class AnnotationRecord(Generic[T]):
 
     def of(self, obj: Mapping[str, Any]) -> T | None:
         """Return the record of an object, None without one and for a malformed one."""
-        return self.read(((obj.get("metadata") or {}).get("annotations") or {}).get(self.name))
+        text = ((obj.get("metadata") or {}).get("annotations") or {}).get(self.name)
+        return self.read(text) if text else None
 
     def read(self, text: str | None) -> T | None:
         """Return the record in the annotation's value, None without one and for a malformed one."""

@@ -51,4 +51,4 @@ def _has_only_texts(value: Any) -> bool:
 
 
 def _is_owner(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(value.get(field), str) for field in _OWNER_FIELDS)
+    return type(value) is dict and {str}.issuperset([type(value.get(field)) for field in _OWNER_FIELDS])

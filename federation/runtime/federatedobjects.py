@@ -264,7 +264,7 @@ class FederatedObjects:
         return self._namespaced, self._cluster_scoped
 
     def _cached(self, key: Key) -> Object | None:
-        return (self._namespaced if key.namespace else self._cluster_scoped).get(*key)
+        return (self._namespaced if key.namespace else self._cluster_scoped).cache.get(*key)
 
     def _prune(self, old: Object | None, new: Object | None) -> None:
         self._assumed.prune(key_of(new if new is not None else old or {}))

@@ -144,7 +144,7 @@ def _merge(target: Part, part: Mapping[str, Any]) -> None:
 
 
 def _union(entries: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    return frozenset(item["cluster"] for entry in entries for item in entry.get("placement") or ())
+    return frozenset([item["cluster"] for entry in entries for item in entry.get("placement") or ()])
 
 
 def _with_entry(entries: Sequence[Any], controller: str, entry: Part | None) -> list[Any]:

@@ -24,7 +24,7 @@ _READY = ("readyReplicas", "availableReplicas", "numberReady", "numberAvailable"
 
 def is_degraded(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Return True if a workload's new status has fewer ready or available replicas than the old one."""
-    return any(_count(new.get(field)) < _count(old.get(field)) for field in _READY)
+    return any(_count(new.get(field)) < _count(old[field]) for field in _READY if field in old)
 
 
 def is_complete(workload: Mapping[str, Any]) -> bool:
