@@ -245,6 +245,7 @@ async def test_a_cluster_that_has_converged_is_left_alone() -> None:
         assert await member.revision() == before
 
 
+@pytest.mark.slow("reads all pods at each of hundreds of moments")
 @pytest.mark.parametrize("seed", nightly_after(1, range(4)))
 async def test_a_limit_holds_at_every_moment_while_pods_come_and_go(seed: int) -> None:
     rng = random.Random(seed)

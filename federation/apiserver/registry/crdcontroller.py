@@ -58,6 +58,8 @@ class CRDController:
         self._deleter = deleter
         self._served: dict[str, tuple[int, bool, Effect]] = {}
         """Served generation, whether it is terminating, and the effect of its conversion, by uid."""
+        self._loaded: int | None = None
+        """The revision from which `run` watches; None when it must load first, as after a watch that failed."""
         self._installing: frozenset[str] = frozenset()
         """Names of the definitions that `install` is writing."""
         context.hooks[_PREFIX] = self
@@ -67,24 +69,30 @@ class CRDController:
         page = await self._context.store.list(_PREFIX)
         for entry in page.entries:
             self.written(encoding.decode(entry.value))
+        self._loaded = page.revision
         return page.revision
 
     async def run(self) -> None:
-        """Watch the stored definitions until cancelled."""
-        revision = await self.load()
-        async for batch in self._context.store.watch(_PREFIX, revision):
-            for event in batch:
-                obj = encoding.decode(event.value)
-                if event.type is EventType.DELETED:
-                    self.removed(obj)
-                else:
-                    self.written(obj)
+        """Watch the stored definitions until cancelled, from where they were loaded at the start."""
+        try:
+            revision = self._loaded if self._loaded is not None else await self.load()
+            async for batch in self._context.store.watch(_PREFIX, revision):
+                for event in batch:
+                    obj = encoding.decode(event.value)
+                    if event.type is EventType.DELETED:
+                        self.removed(obj)
+                    else:
+                        self.written(obj)
+        finally:
+            self._loaded = None
 
     async def run_cleanup(self) -> None:
         """Delete the instances of terminating definitions until cancelled; one definition does not wait for another."""
         page = await self._context.store.list(_PREFIX)
-        revision, found = page.revision, [encoding.decode(entry.value) for entry in page.entries]
-        del page  # this loop never ends and must not keep these bytes in memory
+        # Schemas are large, and hardly any definition is terminating.
+        values = [entry.value for entry in page.entries if b"deletionTimestamp" in entry.value]
+        revision, found = page.revision, list(map(encoding.decode, values))
+        del page, values  # this loop never ends and must not keep these bytes in memory
         cleaning: set[str] = set()
         async with asyncio.TaskGroup() as group:
 
