@@ -90,7 +90,8 @@ def find_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: 
     """
     # Other clusters neither have nor get replicas. With hundreds of clusters it pays to leave them out.
     names = {**replicas, **unit.current} if unit.current else replicas
-    offered = ClusterGroup.of(clusters).named(names)
+    group = ClusterGroup.of(clusters)
+    offered: Mapping[str, Any] = group.positions if len(group) == len(group.whole) else group.named(names)
     if not replicas.keys() <= offered.keys() or not _are_counts(replicas.values()):
         for name, count in replicas.items():
             if name not in offered:
@@ -100,8 +101,8 @@ def find_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: 
     given = sum(replicas.values())
     if not given:
         return ""
-    if not _only_moves_what_it_may(unit, ClusterGroup.of(clusters), offered, replicas):
-        limits = limits_of(unit, list(offered.values()))
+    if not _only_moves_what_it_may(unit, group, offered, replicas):
+        limits = limits_of(unit, list(group.named(names).values()))
         for name, bound in limits.most.items():
             if (count := replicas.get(name, 0)) > bound.most:
                 return f"it gave {count} replicas to {name}, which may have {bound.most} at most ({bound.because})"
@@ -116,7 +117,7 @@ def find_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: 
 
 
 def _only_moves_what_it_may(
-    unit: SchedulingUnit, group: ClusterGroup, offered: Mapping[str, Cluster], replicas: Mapping[str, int]
+    unit: SchedulingUnit, group: ClusterGroup, offered: Mapping[str, Any], replicas: Mapping[str, int]
 ) -> bool:
     """Return whether a division is within `limits_of`, if nothing but running replicas limits it; False if unknown."""
     if unit.weights or _is_bounded(unit) or _has_reports(unit) or group.cached(closing_clusters, closing_clusters):

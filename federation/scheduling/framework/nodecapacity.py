@@ -55,16 +55,29 @@ def _count_fitting(cluster: Cluster, pod: PodShape) -> int:
         if (needs is ANY_NODE and not node_class.taints) or suits(
             node_class, needs, cluster.omitted_node_labels, is_sure=True
         ):
-            free = node_class.free
-            fits: Sequence[int] = free.get(PODS, ())
-            for name, amount in request:
-                if amount:
-                    fits = [
-                        n if (n := rest // amount) < most else most
-                        for rest, most in zip(free.get(name, ()), fits, strict=False)
-                    ]
-            room += sum(map(mul, node_class.nodes, fits))
+            room += _count_in(node_class, request)
     return room if room <= INT64_MAX else to_int64(room)
+
+
+def _count_in(node_class: NodeClass, request: Request) -> int:
+    """Return how many replicas fit on the nodes of a class, all of which suit."""
+    free = node_class.free
+    most: Sequence[int] = free.get(PODS, ())
+    wanted = [(amount, free.get(name, ())) for name, amount in request if amount]
+    if len(wanted) == 2:  # cpu and memory, as nearly always: one step per group of nodes
+        (first, firsts), (second, seconds) = wanted
+        groups = zip(node_class.nodes, most, firsts, seconds, strict=False)
+        return sum(
+            [
+                nodes * (a if a < pods else pods)  # noqa: FURB136  # calls would take half of the time
+                if (a := one // first) < (b := two // second)
+                else nodes * (b if b < pods else pods)  # noqa: FURB136
+                for nodes, pods, one, two in groups
+            ]
+        )
+    for amount, amounts in wanted:
+        most = [n if (n := rest // amount) < limit else limit for rest, limit in zip(amounts, most, strict=False)]
+    return sum(map(mul, node_class.nodes, most))
 
 
 def waiting_for(waiting: Resources, request: Request) -> int:

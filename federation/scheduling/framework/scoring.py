@@ -41,6 +41,8 @@ class _RawScores(CachedResult):
         super().__init__()
         self.each: list[Any] = []
         self.unknown: set[int] = set()
+        self.as_tuple: tuple[Any, ...] | None = None
+        """`each` as a tuple, the same object while no score changes."""
 
 
 class _CachedTotals(CachedResult):
@@ -134,13 +136,12 @@ class ScoreRunner:
         earlier: Sequence[PluginScores] = (),
     ) -> tuple[PluginScores, ...]:
         """Return each plugin's scores; `earlier` ones whose raw scores are the same need no normalization."""
-        is_all = len(filtered.positions) == len(cycle.clusters)
-        pick = tuple if is_all else filtered.feasible.pick
+        pick = tuple if len(filtered.positions) == len(cycle.clusters) else filtered.feasible.pick
         parts: list[PluginScores] = []
         groups: dict[tuple[int, ...], ClusterGroup] = {}
         for index, enabled in enumerate(self._plugins):
             raw = pick(self._raw_scores_of(cycle, filtered, index, keys[index], groups))
-            if earlier and earlier[index].raw == raw:
+            if earlier and (earlier[index].raw is raw or earlier[index].raw == raw):
                 parts.append(earlier[index])
             else:
                 parts.append(_normalize(cycle, enabled, raw))
@@ -153,7 +154,7 @@ class ScoreRunner:
         index: int,
         key: Hashable,
         groups: dict[tuple[int, ...], ClusterGroup],
-    ) -> Sequence[Any]:
+    ) -> tuple[Any, ...]:
         """Return a plugin's raw scores, complete for the feasible clusters; plugins share `groups` of clusters."""
         enabled, cache = self._plugins[index], self._raw_scores[index]
         find = cache.find if enabled.depends_on_resources else cache.find_lasting
@@ -168,13 +169,16 @@ class ScoreRunner:
             if group is None:
                 group = groups[unknown] = _clusters_at(cycle, filtered, unknown)
             scores = self._run_local(cycle, enabled, group)
+            known.as_tuple = None
             if len(unknown) == len(known.each):
                 known.each[:] = scores
             else:
                 for at, score in zip(unknown, scores, strict=True):
                     known.each[at] = score
             known.unknown.difference_update(unknown)
-        return known.each
+        if known.as_tuple is None:
+            known.as_tuple = tuple(known.each)
+        return known.as_tuple
 
 
 def _clusters_at(cycle: SchedulingCycle, filtered: FilterResult, positions: Sequence[int]) -> ClusterGroup:
