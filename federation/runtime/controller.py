@@ -161,11 +161,15 @@ class Controller(Generic[K]):
     async def run(self) -> None:
         """Run until cancelled."""
         self._log = _log.bind(controller=self.name)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self.queue.run(), name=f"{self.name}-timers")
-            group.create_task(self._watch_deadlines(), name=f"{self.name}-deadlines")
-            for number, worker in enumerate(self._workers):
-                group.create_task(self._work(worker), name=f"{self.name}-{number}")
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.queue.run(), name=f"{self.name}-timers")
+                group.create_task(self._watch_deadlines(), name=f"{self.name}-deadlines")
+                for number, worker in enumerate(self._workers):
+                    group.create_task(self._work(worker), name=f"{self.name}-{number}")
+        finally:
+            for worker in self._workers:
+                worker.task = None  # its traceback refers to the worker
 
     async def _work(self, worker: _Worker) -> None:
         worker.task = asyncio.current_task()
