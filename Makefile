@@ -6,8 +6,8 @@ STAMP := $(VENV)/.installed
 BASE_STAMP := $(VENV)/.installed-base
 # The interpreter of the environment; by default the one that tools/interpreter.py finds.
 PYTHON ?=
-# Five on two cores, because tests of real processes wait for clocks and timeouts.
-WORKERS ?= 5
+# Six on two cores, because tests of real processes wait for clocks and timeouts.
+WORKERS ?= 6
 # Without bytecode files each start of a process compiles all modules, for two seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -36,7 +36,7 @@ demo: $(if $(wildcard $(STAMP)),$(STAMP),$(BASE_STAMP)) ## Run a federation with
 check: static ## Run what is fast, in three minutes: rules, properties, one scenario per feature
 	$(PYTEST) --tier check
 
-test: static ## Run everything that needs no real Kubernetes, in twelve minutes
+test: static ## Run everything that needs no real Kubernetes, in nine minutes
 	$(PYTEST)
 
 test-all: static ## Run everything, for releases and nights: matrices, 5,000 fault seeds, mutations, real Kubernetes
