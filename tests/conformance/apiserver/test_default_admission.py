@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.conformance.apiserver.objects import a_deployment, a_pod
-from tests.support.rest import Api, Object, eventually, refused, until_not_refused
+from tests.support.rest import Api, Object, Refused, eventually, refused, until_not_refused
 
 SECURITY = "pod-security.kubernetes.io/"
 SAFE: Object = {
@@ -57,9 +57,11 @@ def until_seen(api: Api, text: str) -> None:
     """Wait until the server's admission uses the labels of the namespace, which it may learn a moment later."""
 
     def is_seen() -> bool:
-        with refused(403, "Forbidden") as caught:
+        try:
             api.create("pods", contained({"privileged": True}), dryRun="All")
-        return text in caught.value.message
+        except Refused as refusal:
+            return text in refusal.message
+        return False
 
     eventually(is_seen)
 

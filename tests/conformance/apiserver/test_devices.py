@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.support.rest import Api, Object, Refused, eventually, refused
+from tests.support.rest import Api, Object, Refused, eventually, refused, until_not_refused
 
 RESULT: Object = {"request": "r", "driver": "example.com", "pool": "p", "device": "d"}
 ALLOCATION: Object = {"devices": {"results": [RESULT]}}
@@ -93,10 +93,12 @@ def test_constraints_name_requests_of_the_claim(api: Api) -> None:
 
 
 def test_administrative_access_needs_a_label_on_the_namespace(api: Api) -> None:
-    with refused(422, text="admin access to devices requires the `resource.kubernetes.io/admin-access: true` label"):
-        api.create("resourceclaims", a_claim(a_request(adminAccess=True)))
+    text = "admin access to devices requires the `resource.kubernetes.io/admin-access: true` label"
+    claim = a_claim(a_request(adminAccess=True))
+    with refused(422, text=text):
+        api.create("resourceclaims", claim)
     api.patch("namespaces", api.namespace, {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}})
-    eventually(lambda: api.create("resourceclaims", a_claim(a_request(adminAccess=True)), dryRun="All"))
+    until_not_refused(lambda: api.create("resourceclaims", claim, dryRun="All"), text)
 
 
 @pytest.mark.usefixtures("claim")
