@@ -151,10 +151,14 @@ class ClusterCache:
             self._snapshot = Snapshot(self._generation, clusters, self._lasting)
         return self._snapshot
 
-    def _forget(self, cluster: Cluster, change: ClusterChange) -> None:
+    def release(self) -> None:
+        """Forget the newest snapshot and what was computed from it, which refers to it; then no cycle is left."""
         if self._snapshot is not None:
             self._snapshot.group.release()
             self._snapshot = None
+
+    def _forget(self, cluster: Cluster, change: ClusterChange) -> None:
+        self.release()
         if change is not ClusterChange.RESOURCES:
             self._generation += 1
             self._lasting = {}

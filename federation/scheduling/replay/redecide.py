@@ -105,6 +105,8 @@ def redecide(
     objects: dict[Key, tuple[Object, Placements]] = {}
     for entry in entries:
         if isinstance(entry, Header):
+            if world is not None:
+                world.clusters.release()
             world, objects = ReplayWorld(entry, installed, spreads), {}
             continue
         if world is None:
@@ -122,6 +124,8 @@ def redecide(
                 objects[entry.key] = projected, placed_by(entry.result, current)
                 if since_us <= entry.at_us <= until_us:
                     yield _redecide(entry, projected, current, world)
+    if world is not None:
+        world.clusters.release()
 
 
 def _redecide(entry: Decided, projected: Object, current: Placements, world: ReplayWorld) -> Redecision:
