@@ -36,7 +36,7 @@ demo: $(if $(wildcard $(STAMP)),$(STAMP),$(BASE_STAMP)) ## Run a federation with
 check: static ## Run what is fast, in three minutes: rules, properties, one scenario per feature
 	$(PYTEST) --tier check
 
-test: static ## Run everything that needs no real Kubernetes, in nine minutes
+test: static ## Run everything that needs no real Kubernetes, in nine to twelve minutes
 	$(PYTEST)
 
 test-all: static ## Run everything, for releases and nights: matrices, 5,000 fault seeds, mutations, real Kubernetes
