@@ -5,7 +5,7 @@ trips with those that are 20 ms away. Each turn runs `propagation.py` twice for 
 second. A figure is the ratio to the bare client of the same run; of several turns, the median. The last line on
 standard output is one JSON object, with the minimum and all turns, too.
 
-    python benchmarks/profiles.py                            one turn, about seven minutes on an idle machine
+    python benchmarks/profiles.py                            one turn, about eighteen minutes on an idle machine
     python benchmarks/profiles.py --turns 3
     python benchmarks/profiles.py --only light,far
 """

@@ -12,9 +12,12 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the tests are not installed
 
-from tests.kubernetes.build import E2E, SERVERS, missing_binaries
+from tests.kubernetes.build import SERVERS, missing_binaries
 from tests.kubernetes.cluster import real_cluster
 from tests.kubernetes.members.federation import real_clusters
+
+_NODES = 2
+"""In each cluster."""
 
 
 def server_processes() -> list[psutil.Process]:
@@ -26,7 +29,7 @@ def server_processes() -> list[psutil.Process]:
 def real_members(directory: Path, count: int) -> Iterator[dict[str, Path]]:
     """Run clusters with controllers and a scheduler; yield their kubeconfigs by the name of the member."""
     _require_servers()
-    with real_clusters(directory, count) as clusters:
+    with real_clusters(directory, [_NODES] * count) as clusters:
         yield {f"member-{number}": cluster.kubeconfig for number, cluster in enumerate(clusters, 1)}
 
 
@@ -39,5 +42,5 @@ def real_server(directory: Path) -> Iterator[Path]:
 
 
 def _require_servers() -> None:
-    if missing := [name for name in missing_binaries() if name != E2E]:
+    if missing := missing_binaries(servers_only=True):
         raise SystemExit(f"benchmark: {', '.join(missing)} not built: run `make kubernetes`")
