@@ -270,7 +270,7 @@ ROWS: tuple[Row, ...] = (
         "nothing should be there, and an operation is under way",
         "`WaitingForRemoval`",
         lambda f: f.needs_no_object and f.is_in_flight,
-        _status(_S.WAITING_FOR_REMOVAL, shows_object=False),
+        _status(_S.WAITING_FOR_REMOVAL, "an operation is under way", shows_object=False),
     ),
     Row(
         "confirmation failed",
