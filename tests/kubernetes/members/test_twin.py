@@ -51,15 +51,22 @@ def test_arrivals_are_placed_as_in_the_fleet(tmp_path: Path, real: list[Cluster]
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(7_200)
+@pytest.mark.timeout(4 * 7_200)
 @pytest.mark.slow("arrivals one by one, each after the reports of the one before")
-@pytest.mark.parametrize("seed", range(4))
-def test_nearly_all_of_a_thousand_arrivals_are_placed_as_in_the_fleet(tmp_path: Path, seed: int) -> None:
-    """At least 99 % of all in four fleets of 250 arrivals, and 97 % in each, since near ties come by chance."""
-    arriving, found = arrivals(250, seed, EVERY_S), []
+def test_nearly_all_of_a_thousand_arrivals_are_placed_as_in_the_fleet(tmp_path: Path) -> None:
+    """At least 99 % of the arrivals in four fleets, because in one fleet three more differ by chance than in another."""
+    found = [text for seed in range(4) for text in differences_in_a_fleet(tmp_path / f"fleet-{seed}", seed)]
+    print(f"{1 - len(found) / 1_000:.2%} of 1,000 arrivals are placed equally; others: {found}")
+    assert len(found) <= 1_000 * 0.01
+
+
+def differences_in_a_fleet(directory: Path, seed: int) -> list[str]:
+    """Return which of 250 arrivals a fleet and its twins place differently."""
+    arriving, found = arrivals(250, seed, EVERY_S), list[str]()
+    directory.mkdir()
     with (
-        real_clusters(tmp_path, NODES) as clusters,
-        real_federation(tmp_path, dict(zip(MEMBERS, clusters, strict=True))) as fed,
+        real_clusters(directory, NODES) as clusters,
+        real_federation(directory, dict(zip(MEMBERS, clusters, strict=True))) as fed,
     ):
         fleet = BusyFleet(fed)
         for begin in range(0, len(arriving), BLOCK):
@@ -67,8 +74,7 @@ def test_nearly_all_of_a_thousand_arrivals_are_placed_as_in_the_fleet(tmp_path: 
             block = arriving[begin : begin + BLOCK]
             found += [f"{begin + at}: {text}" for at, text in differences(fleet, block)]
             print(f"{len(found)} of {begin + len(block)} arrivals differ: {found}", flush=True)
-    print(f"{1 - len(found) / len(arriving):.2%} of {len(arriving)} arrivals are placed equally; others: {found}")
-    assert len(found) <= len(arriving) * 0.03
+    return found
 
 
 class BusyFleet:
