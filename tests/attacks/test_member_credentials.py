@@ -1,7 +1,6 @@
 """The credentials of members: the host keeps no administrator's, rotation loses nothing, refusals leave nothing."""
 
 import base64
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from tests.support.federation import Federation, eventually, free_clusters, start_serve
 from tests.support.joining import DEPLOYMENT, NAMESPACE, POLICY, ROLE, Member, assert_works
+from tests.support.load import Load
 
 pytestmark = [
     pytest.mark.e2e,
@@ -87,28 +87,24 @@ def test_a_rotation_under_load_loses_nothing_and_revokes_the_old_token(member: M
     assert_works(member)
     old = member.as_account(tmp_path / "old")
     assert "deployment.apps/web" in old("get", "deployments", "-n", "default", "-o", "name")
-    stop, written = threading.Event(), []
+    written: list[str] = []
     host = member.fed.kubectl
+    requests = host.api()
 
-    def write() -> None:
-        while not stop.is_set():
-            name = f"load-{len(written)}"
-            host.apply(a_config_map(name))
-            written.append(name)
+    def write(index: int) -> None:
+        requests.apply("configmaps", a_config_map(f"load-{index}"))
+        written.append(f"load-{index}")
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
+    with Load(write) as load:
+        load.wait_for_more(1)
         for _ in range(2):
             output = member.update_credentials(member.kubectl.kubeconfig)
             assert "new credentials" in output
-    finally:
-        stop.set()
-        writer.join()
+            load.wait_for_more(2)
     assert len(written) > 3, "there was a load"
     eventually(
-        lambda: set(member.kubectl("get", "configmaps", "-n", "default", "-o", "name").split()),
-        lambda seen: {f"configmap/{name}" for name in written} <= seen,
+        lambda: set(member.kubectl.api().names("configmaps")),
+        lambda seen: set(written) <= seen,
         what="every written object in the member",
     )
     # The binding no longer names the old account; its token is rejected once the member's cache of tokens expires.
@@ -124,7 +120,7 @@ def test_a_rotation_under_load_loses_nothing_and_revokes_the_old_token(member: M
     assert status["serviceAccount"] == account
     assert status["expires"]
     for name in written:
-        host("delete", "configmap", name, "-n", "default", "--wait=false")
+        requests.delete("configmaps", name)
 
 
 def a_config_map(name: str) -> dict[str, Any]:
