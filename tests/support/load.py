@@ -34,7 +34,7 @@ class Load:
         self._is_over = True
         self._thread.join(PATIENCE_S)
         if error is None:
-            assert not self._thread.is_alive(), f"write {self._begun} does not end"
+            assert not self._thread.is_alive(), f"write {self._begun - 1} does not end"
             self._raise_failure()
 
     def wait_for_more(self, count: int) -> None:
@@ -49,7 +49,7 @@ class Load:
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
-            raise AssertionError(f"write {self._begun} failed: {self._failure}") from self._failure
+            raise AssertionError(f"write {self._begun - 1} failed: {self._failure}") from self._failure
 
     def _run(self) -> None:
         while not self._is_over:
