@@ -27,7 +27,7 @@ from tests.support.joining import POLICY
 from tests.support.leftsockets import collect_left_sockets
 from tests.support.postgres import PostgresServer
 from tests.support.registerload import KEYS, Change, Load, Watcher, to_changes
-from tests.support.replicas import Api, Replica, ReplicaSet, holder, is_ready, leads, until
+from tests.support.replicas import PATIENT_S, Api, Replica, ReplicaSet, holder, is_ready, leads, until
 from tests.support.slowdatabase import SlowDatabase
 
 ROUNDS = int(os.environ.get("FAULT_ROUNDS", "1"))
@@ -199,7 +199,7 @@ async def a_trial(site: Site, what: str) -> AsyncIterator[Trial]:
     try:
         await trial.leader()
         async with trial.load.running():
-            status, found = await trial.member.request("GET", CONFIG_MAPS)
+            status, found = await trial.member.request("GET", CONFIG_MAPS, timeout_s=PATIENT_S)
             assert status == 200
             trial.delivered = Watcher([trial.member], CONFIG_MAPS, int(found["metadata"]["resourceVersion"]))
             delivering = asyncio.create_task(trial.delivered.run())

@@ -35,6 +35,8 @@ from federation.apiserver.verbs.requestoptions import ListOptions, RegistryOptio
 WRITERS = 8
 UPDATES = int(os.environ.get("CONCURRENT_UPDATES", "150"))
 _S_MAX = 600
+RESUMED, LISTS = 20, 5
+"""What is compared with the log has more resumed watches and more lists than these."""
 _POSTGRES = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
 PLACES = [
     pytest.param("sqlite", 1, id="sqlite"),
@@ -105,6 +107,7 @@ async def contend(backend: StoreBackend, registries: list[Registry], updates: in
                 while recorder.revision < middle:  # noqa: ASYNC110  # as long as it takes; the limit is around all
                     await asyncio.sleep(0.01)
                 await expire_a_list(registries[-1], first)
+            more = await write_until_enough_is_seen(writers[0], watchings, listers, followers)
             ended = await first.store.revision()
             await recorder.wait_for(ended)
             log = Log(recorder)
@@ -114,7 +117,7 @@ async def contend(backend: StoreBackend, registries: list[Registry], updates: in
                 task.cancel()
             await asyncio.gather(*followers, return_exceptions=True)
             await recorder.stop()
-    await check_counts(first, writers, updates)
+    await check_counts(first, writers, WRITERS * updates + more)
     check_watches(log, watchings)
     check_lists(log, listers)
 
@@ -154,8 +157,24 @@ async def until_all_events_arrived(
             await asyncio.sleep(0.001)
 
 
+async def write_until_enough_is_seen(
+    writer: Writer, watchings: list[Watching], listers: list[Lister], followers: list[asyncio.Task[None]]
+) -> int:
+    """Write on while watches have rarely been resumed or few lists were made, and return the number of updates."""
+    updates = 0
+    while (
+        sum(watching.resumed for watching in watchings) <= RESUMED or sum(len(each.lists) for each in listers) <= LISTS
+    ):
+        for task in followers:
+            if task.done():
+                task.result()  # raises its error
+        await writer.run(1)
+        updates += 1
+    return updates
+
+
 async def check_counts(registry: Registry, writers: list[Writer], updates: int) -> None:
-    assert sum(writer.counted.total() + len(writer.applied) for writer in writers) <= updates * len(writers)
+    assert sum(writer.counted.total() + len(writer.applied) for writer in writers) <= updates
     for name in (*STABLE, *VOLATILE):
         data = orjson.loads(await registry.get(config_maps(registry), NAMESPACE, name))["data"]
         assert int(data["count"]) == sum(writer.counted[name] for writer in writers), f"updates of {name} were lost"
@@ -172,11 +191,11 @@ def check_watches(log: Log, watchings: list[Watching]) -> None:
                 assert chain.state == log.state_at(chain.start, watching.options), where
             assert chain.events == log.expected(watching.options, chain.start, chain.reached), where
         assert any(chain.events for chain in watching.chains), watching.name
-    assert sum(watching.resumed for watching in watchings) > 20
+    assert sum(watching.resumed for watching in watchings) > RESUMED
 
 
 def check_lists(log: Log, listers: list[Lister]) -> None:
-    assert sum(len(lister.lists) for lister in listers) > 5
+    assert sum(len(lister.lists) for lister in listers) > LISTS
     for lister in listers:
         for revision, shown in lister.lists:
             assert shown == log.state_at(revision), f"the list at {revision} is no snapshot"

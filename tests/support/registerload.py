@@ -20,7 +20,7 @@ import aiohttp
 import orjson
 
 from tests.support.linearizability import Operation, find_violation
-from tests.support.replicas import Api, ReplicaSet, until
+from tests.support.replicas import PATIENT_S, Api, ReplicaSet, until
 
 NAMESPACE = "registers"
 PATH = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
@@ -210,10 +210,10 @@ class Load:
 
     async def _create(self) -> int:
         api = self.apis[0]
-        await api.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        await api.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}}, timeout_s=PATIENT_S)
         for name in self.names:
-            await api.request("DELETE", f"{PATH}/{name}")
-            status, obj = await api.request("POST", PATH, a_register(name, INITIAL))
+            await api.request("DELETE", f"{PATH}/{name}", timeout_s=PATIENT_S)
+            status, obj = await api.request("POST", PATH, a_register(name, INITIAL), timeout_s=PATIENT_S)
             assert status == 201, obj
         return int(obj["metadata"]["resourceVersion"])
 

@@ -28,7 +28,8 @@ from tests.support.rest import Refused
 
 _START_S = 150.0
 _END_S = 60.0
-_REQUEST_S = 3.0
+_REQUEST_S, PATIENT_S = 3.0, 90.0
+"""A request that may be lost, and one without which a test cannot go on."""
 _SILENCE_S = 8.0
 """A watch is silent for 5 s at most, because of bookmarks."""
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-admiral-system/leases/federation-controllers"
@@ -44,12 +45,18 @@ class Api:
         self._session: aiohttp.ClientSession | None = None
 
     async def request(
-        self, method: str, path: str, body: Any = None, *, content_type: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content_type: str = "application/json",
+        timeout_s: float = _REQUEST_S,
     ) -> tuple[int, Any]:
         """Return status and parsed body; aiohttp.ClientError or TimeoutError without an answer."""
         data = None if body is None else orjson.dumps(body)
         headers = {} if body is None else {"Content-Type": content_type}
-        timeout = aiohttp.ClientTimeout(total=_REQUEST_S)
+        timeout = aiohttp.ClientTimeout(total=timeout_s)
         async with self._opened().request(method, path, data=data, headers=headers, timeout=timeout) as answer:
             raw = await answer.read()
             return answer.status, orjson.loads(raw) if "json" in answer.content_type else raw.decode()
