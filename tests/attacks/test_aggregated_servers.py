@@ -1,6 +1,7 @@
 """An aggregated API server that hangs or floods affects its own API group only."""
 
 import asyncio
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ import httpx
 import pytest
 from tests.support.aggregated import AggregatedServer, aggregated_server
 from tests.support.apiserver import Parts, api_server
-from tests.support.rest import Api, Refused, eventually
+from tests.support.rest import Api, Refused, eventually, refused
 
 from federation.client.kubeconfig import load_kubeconfig
 
@@ -71,19 +72,32 @@ async def test_requests_to_a_server_that_hangs_are_limited(api: Api, served: Agg
     limits = httpx.Limits(max_connections=None)
     context = connection.to_tls()
     assert context is not None
+    before = len(served.received)
     async with httpx.AsyncClient(
-        base_url=connection.server, verify=context, timeout=30, limits=limits, trust_env=False
+        base_url=connection.server, verify=context, timeout=90, limits=limits, trust_env=False
     ) as client:
-        sent = [client.get(LIST, params={"timeout": "3s"}) for _ in range(REQUESTS_MAX + 10)]
+        sent = [client.get(LIST, params={"timeout": "60s"}) for _ in range(REQUESTS_MAX + 10)]
         tasks = [asyncio.ensure_future(request) for request in sent]
         answer = await client.get("/api/v1/namespaces")
         assert answer.status_code == 200
+        refused = [(await each).status_code for each in itertools.islice(asyncio.as_completed(tasks), 10)]
+        assert refused == [429] * 10
+        async with asyncio.timeout(60):
+            while len(served.received) < before + REQUESTS_MAX:  # noqa: ASYNC110  # it is in another thread
+                await asyncio.sleep(0.01)
+        assert sum(task.done() for task in tasks) == 10
+        served.is_hanging.clear()
+        served.released.set()
         codes = Counter(answer.status_code for answer in await asyncio.gather(*tasks))
-    assert codes == {504: REQUESTS_MAX, 429: 10}
-    served.is_hanging.clear()
-    served.released.set()
+        assert codes == {200: REQUESTS_MAX, 429: 10}
     # The seats are free again.
     assert eventually(lambda: is_served(api))
+
+
+def test_a_request_to_a_server_that_hangs_has_its_time(api: Api, served: AggregatedServer) -> None:
+    served.is_hanging.set()
+    with refused(504):
+        api.send("GET", LIST, timeout="1s")
 
 
 def test_a_flood_of_discovery_is_cut_off(api: Api, served: AggregatedServer) -> None:

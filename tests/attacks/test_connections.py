@@ -64,16 +64,20 @@ async def test_a_body_that_does_not_come_ends_its_connection_on_every_route() ->
 async def test_a_body_that_comes_is_read_to_its_end(pki: PKI) -> None:
     async def read(scope: Any, receive: Any, send: Any) -> None:
         request = Request(scope, receive, send)
-        await request.respond(200, b"%d" % len(await request.body(1_000_000)))
+        await request.respond(200, b"%d" % len(await request.body(10_000_000)))
 
-    async with serving(None, read, options=ServingOptions(request_body_s=0.3)) as (port, _), asyncio.timeout(30):
+    async with serving(None, read, options=ServingOptions(request_body_s=1.0)) as (port, _), asyncio.timeout(60):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"POST / HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 1000000\r\n\r\n")
-        for _ in range(10):
-            writer.write(b"x" * 100_000)
+        writer.write(b"POST / HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n")
+        sent, loop = 0, asyncio.get_running_loop()
+        began_s = loop.time()
+        while loop.time() < began_s + 1.2:  # longer than a body may pause
+            writer.write(b"%x\r\n%s\r\n" % (100_000, b"x" * 100_000))
+            sent += 100_000
             await writer.drain()
             await asyncio.sleep(0.05)
-        assert (await reader.read()).endswith(b"1000000")
+        writer.write(b"0\r\n\r\n")
+        assert (await reader.read()).endswith(b"%d" % sent)
         writer.close()
 
 
@@ -279,7 +283,7 @@ async def test_responses_that_nobody_reads_share_a_budget_of_memory() -> None:
 @pytest.mark.real_time
 async def test_a_client_that_reads_slowly_gets_a_large_list(pki: PKI) -> None:
     """Buffers below TLS hide from the transport that the client reads, and it waits longer than a stalled one may."""
-    size, options = 6_000_000, ServingOptions(write_stall_s=0.5, user_unsent_bytes_max=1_000)
+    size, options = 6_000_000, ServingOptions(write_stall_s=1.0, user_unsent_bytes_max=1_000)
     context = ssl.create_default_context(cafile=str(pki.ca_certificate))
     async with serving(pki.serving, large, options=options) as (port, _), asyncio.timeout(30):
         connection = socket.create_connection(("127.0.0.1", port))

@@ -56,7 +56,7 @@ def causes(host: str, *networks: str) -> list[str]:
 async def test_no_gate_reaches_an_address_that_is_not_global(host: str) -> None:
     assert causes(host) == ["spec.rollout.waves[0].gate.http.url"]
     client = WebhookClient(WebhookClientOptions(is_public_only=True))
-    response = await client.get(Connection(f"http://{host}:1/"), {}, timeout_s=5)
+    response = await client.get(Connection(f"http://{host}:1/"), {}, timeout_s=60)
     await client.close()
     assert response.status == 0
     assert "not allowed" in response.error

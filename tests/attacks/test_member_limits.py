@@ -146,7 +146,7 @@ async def test_a_large_page_is_requested_again_with_fewer_objects(serve: Any) ->
 
     informer = Informer(await serve(answer, response_bytes_max=MIB), CONFIGMAPS)
     running = asyncio.ensure_future(informer.run())
-    await asyncio.wait_for(informer.wait_synced(), 20)
+    await asyncio.wait_for(informer.wait_synced(), 60)
     running.cancel()
     assert len(informer) == 20
 

@@ -386,7 +386,7 @@ def test_no_request_has_credentials_of_the_user_or_lacks_his_name(world: World) 
 
 def test_a_watch_goes_on_where_the_list_ended(world: World) -> None:
     version = world.admin.list("pods")["metadata"]["resourceVersion"]
-    with world.admin.watch("pods", resourceVersion=version, timeoutSeconds=30) as watch:
+    with world.admin.watch("pods", resourceVersion=version, timeoutSeconds=300) as watch:
         world.members["east"].create("pods", a_pod("new"))
         assert watch.next()[1]["metadata"]["name"] == "east-new"
         world.members["east"].delete("pods", "new", {"gracePeriodSeconds": 0})
@@ -397,7 +397,7 @@ def test_a_watch_goes_on_where_the_list_ended(world: World) -> None:
 
 
 def test_a_watch_without_a_start_begins_with_all_pods_and_takes_new_clusters(world: World) -> None:
-    with world.admin.watch("pods", namespace="bank", timeoutSeconds=30) as watch:
+    with world.admin.watch("pods", namespace="bank", timeoutSeconds=300) as watch:
         assert watch.said(1) == [("ADDED", "east-b-vault")]
         world.host.loop.call_soon_threadsafe(world.place, "bank", ("east", "east-b"), PLACEMENTS["bank"])
         assert watch.said(1) == [("ADDED", "east-foreign")]
@@ -405,7 +405,7 @@ def test_a_watch_without_a_start_begins_with_all_pods_and_takes_new_clusters(wor
 
 
 def test_a_watch_from_another_revision_tells_the_client_to_list_again(world: World) -> None:
-    with world.admin.watch("pods", resourceVersion="7", timeoutSeconds=5) as watch:
+    with world.admin.watch("pods", resourceVersion="7", timeoutSeconds=300) as watch:
         type_, status = watch.next()
     assert (type_, status["code"]) == ("ERROR", 410)
 

@@ -69,7 +69,7 @@ async def test_copies_are_read_only_by_those_who_read_the_secret(
             assert answer.status_code == 403, answer.text
             assert PLAIN not in answer.text
             assert HIDDEN not in answer.text
-        async with asyncio.timeout(10):  # an allowed watch does not end: the world's clock stands still
+        async with asyncio.timeout(60):  # an allowed watch does not end: the world's clock stands still
             assert (await viewer.get(FEDERATED, params={"watch": "1", "timeoutSeconds": "1"})).status_code == 403
         review = {"spec": {"resourceAttributes": {"verb": "get", "namespace": "default"}}}
         review["spec"]["resourceAttributes"] |= {"group": "core.kubeadmiral.io", "resource": "federatedobjects"}

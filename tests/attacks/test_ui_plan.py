@@ -96,7 +96,7 @@ async def test_a_plan_that_rests_keeps_no_other_user_waiting() -> None:
         planners = Planners(load_plugins(selects=selects), spread_compiler(), None, world.clock)
         nothing = ObjectSet({})
         async with planners.of(world.user, "tenant") as resting:
-            async with asyncio.timeout(5), planners.of(world.user, "other") as planner:
+            async with asyncio.timeout(60), planners.of(world.user, "other") as planner:
                 assert not (await planner.plan(nothing, [])).changed
             with pytest.raises(TooManyRequests, match="another plan"):
                 async with planners.of(world.user, "tenant"):
