@@ -63,7 +63,7 @@ def run_fedctl(
             code = done.wait(timeout_s)
         finally:
             done.kill()
-            done.wait(30)
+            done.wait(PATIENCE_S)
         return subprocess.CompletedProcess(arguments, code, _text_of(output), _text_of(errors))
 
 
@@ -198,8 +198,8 @@ class Federation:
         """Kill the control plane with SIGKILL; AssertionError when the members' process outlives it."""
         running = self.processes()
         self.process.kill()
-        self.process.wait(30)
-        _, alive = psutil.wait_procs(running[1:], timeout=30)
+        self.process.wait(PATIENCE_S)
+        _, alive = psutil.wait_procs(running[1:], timeout=PATIENCE_S)
         assert not alive, f"processes outlive the control plane: {alive}"
 
     def stop(self) -> int:
@@ -207,12 +207,12 @@ class Federation:
         running = self.processes()
         self.process.send_signal(signal.SIGINT)
         try:
-            code = self.process.wait(30)
+            code = self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait(30)
+            self.process.wait(PATIENCE_S)
             raise
-        _, alive = psutil.wait_procs(running[1:], timeout=10)
+        _, alive = psutil.wait_procs(running[1:], timeout=PATIENCE_S)
         assert not alive, f"processes outlive the control plane: {alive}"
         return code
 
@@ -276,7 +276,7 @@ def _start(
         line = process.stdout.readline() if readable else ""
         if not line:
             process.kill()
-            process.wait(30)
+            process.wait(PATIENCE_S)
             process.stdout.close()
             raise AssertionError(
                 f"fedctl did not become ready ({process.returncode}):\n{log_of(directory).read_text()[-3000:]}"
@@ -311,7 +311,7 @@ def free_clusters(directory: Path, count: int, *, is_fresh: bool = False) -> Ite
         finally:
             close_clients(directory)
             process.stdin.close()  # which ends it
-            process.wait(30)
+            process.wait(PATIENCE_S)
 
 
 def eventually(

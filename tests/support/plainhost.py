@@ -42,7 +42,7 @@ class PlainHost:
         """Kill the server."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(30)
+            self._process.wait(90)
             for stream in (self._process.stdin, self._process.stdout):
                 assert stream is not None
                 stream.close()

@@ -81,10 +81,10 @@ class PostgresServer:
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)  # "fast" shutdown: disconnects all clients
             try:
-                self._process.wait(10)
+                self._process.wait(60)
             except subprocess.TimeoutExpired:
                 self._process.send_signal(signal.SIGQUIT)
-                self._process.wait(10)
+                self._process.wait(60)
             self._process = None
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -95,7 +95,7 @@ class PostgresServer:
         """
         assert self._process is not None
         self._process.send_signal(signal.SIGINT if is_orderly else signal.SIGQUIT)
-        self._process.wait(30)
+        self._process.wait(90)
         self._process = None
 
     def start_again(self) -> None:
@@ -114,7 +114,7 @@ class PostgresServer:
         for process in [server, *server.children(recursive=True)]:
             # Only its own user may do it; a process that has ended meanwhile needs no limit.
             arguments = ["prlimit", f"--pid={process.pid}", f"--fsize={'unlimited' if bytes_max < 0 else bytes_max}:"]
-            subprocess.run(arguments, check=False, capture_output=True, timeout=10, cwd="/", **self._as_user())
+            subprocess.run(arguments, check=False, capture_output=True, timeout=60, cwd="/", **self._as_user())
 
     def pause(self) -> None:
         """Stop all processes of the server where they are, as on a machine that hangs, until `resume`."""
@@ -163,7 +163,7 @@ class PostgresServer:
 
     def _wait_until_ready(self) -> None:
         assert self._process is not None
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 90
         pause = 0.01
         while True:
             try:

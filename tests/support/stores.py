@@ -50,8 +50,8 @@ def a_value(revision: int, text: str = "") -> bytes:
 
 
 async def eventually(is_so: Callable[[], bool]) -> None:
-    """Return once `is_so`; TimeoutError after 10 s."""
-    async with asyncio.timeout(10):
+    """Return once `is_so`; TimeoutError after a minute."""
+    async with asyncio.timeout(60):
         while not is_so():  # noqa: ASYNC110  # the awaited change happens in another process or thread
             await asyncio.sleep(0.001)
 
@@ -102,14 +102,14 @@ class Recorder:
 
     async def wait_for(self, revision: int) -> list[Event]:
         """Return all events once the watch has reached `revision`."""
-        async with asyncio.timeout(20), self._moved:
+        async with asyncio.timeout(60), self._moved:
             await self._moved.wait_for(lambda: self.revision >= revision or self.error is not None)
         if self.error is not None:
             raise self.error
         return self.events
 
     async def wait_for_error(self) -> BaseException:
-        async with asyncio.timeout(20), self._moved:
+        async with asyncio.timeout(60), self._moved:
             await self._moved.wait_for(lambda: self.error is not None)
         assert self.error is not None
         return self.error

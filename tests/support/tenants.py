@@ -84,7 +84,7 @@ class Tenants:
 
     async def until(self, look: Any) -> None:
         """Return once the check is true; for effects that arrive through a watch."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not look():  # noqa: ASYNC110  # the state changes in the product, which has no event for tests
                 await asyncio.sleep(0)
 

@@ -130,7 +130,11 @@ async def test_lost_connections_are_made_again(shared: StoreBackend, postgres: P
     await store.create("/1", a_body())
     async with recording(store) as watch:
         await watch.wait_for(1)
-        postgres.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'federation'")
+        closed = postgres.execute(
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'federation'"
+        )
+        assert closed
+        assert all(is_closed for (is_closed,) in closed), "what ends later would break a later write"
         outcomes = [await _outcome(store, f"/{number}") for number in range(2, 6)]
         assert isinstance(outcomes[-1], Entry)
         events = await watch.wait_for(outcomes[-1].revision)

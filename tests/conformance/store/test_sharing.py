@@ -43,7 +43,7 @@ async def test_a_read_succeeds_after_the_server_has_closed_its_connections(
     entry = await store.create("/a", a_body())
     assert await store.get("/a") == entry
     name = urlsplit(shared.url).path[1:]
-    closed = postgres.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}'")
+    closed = postgres.execute(f"SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = '{name}'")
     assert closed
     assert all(is_closed for (is_closed,) in closed)
     assert await store.get("/a") == entry
@@ -115,7 +115,7 @@ async def test_a_write_does_not_conflict_because_the_cache_lags(shared: StoreBac
 async def test_a_watcher_receives_another_process_s_commit_at_once(shared: StoreBackend) -> None:
     one, other = await shared.open(), await shared.open(tail_interval_s=60)
     await one.create("/warm", a_body())
-    async with recording(other) as watch, asyncio.timeout(5):
+    async with recording(other) as watch, asyncio.timeout(30):  # half of what the tail would take for one of them
         await watch.wait_for(1)
         for number in range(2, 10):
             await one.create(f"/{number}", a_body())
@@ -146,7 +146,7 @@ async def test_a_process_that_fell_behind_compaction_loads_again(shared: StoreBa
                 await one.create(f"/{number}", a_body())
             await one.compact(15)
         assert isinstance(await watch.wait_for_error(), StoreError)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             try:
                 page = await sleeper.list("/")
@@ -224,7 +224,7 @@ async def test_processes_that_start_together_migrate_once(shared: StoreBackend) 
 
 async def test_a_process_may_open_several_databases_at_once(postgres: PostgresServer) -> None:
     backends = [StoreBackend("postgres", postgres.create_database()) for _ in range(3)]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         stores = await asyncio.gather(*(backend.open() for backend in backends))
     assert [await store.revision() for store in stores] == [0, 0, 0]
     for backend in backends:

@@ -83,7 +83,7 @@ async def allow(review: dict[str, Any]) -> bytes:
 
 async def test_a_review_is_sent_and_its_response_returned(pki: PKI, caller: HTTPWebhookCaller) -> None:
     async with a_webhook_server(pki, allow) as config:
-        answer = await caller.call(config, REVIEW, timeout_s=5)
+        answer = await caller.call(config, REVIEW, timeout_s=60)
     assert answer["response"] == {"uid": "u", "allowed": True}
 
 
@@ -92,7 +92,7 @@ async def test_a_server_outside_the_ca_bundle_is_refused(pki: PKI, tmp_path: Pat
     bundle = base64.b64encode(other.ca_certificate.read_bytes()).decode()
     async with a_webhook_server(pki, allow) as config:
         with pytest.raises(WebhookFailed, match="certificate verify failed"):
-            await caller.call({**config, "caBundle": bundle}, REVIEW, timeout_s=5)
+            await caller.call({**config, "caBundle": bundle}, REVIEW, timeout_s=60)
 
 
 async def test_a_deadline_ends_the_call(pki: PKI, caller: HTTPWebhookCaller) -> None:
@@ -126,7 +126,7 @@ async def test_unusable_responses_are_failed_calls(
 
     async with a_webhook_server(pki, respond) as config:
         with pytest.raises(WebhookFailed, match=text):
-            await caller.call(config, REVIEW, timeout_s=5)
+            await caller.call(config, REVIEW, timeout_s=60)
 
 
 async def test_a_refused_connection_is_a_failed_call(pki: PKI, caller: HTTPWebhookCaller) -> None:
@@ -134,7 +134,7 @@ async def test_a_refused_connection_is_a_failed_call(pki: PKI, caller: HTTPWebho
         free.bind(("127.0.0.1", 0))
         url = f"https://127.0.0.1:{free.getsockname()[1]}/"
         with pytest.raises(WebhookFailed, match="Post"):
-            await caller.call({"url": url}, REVIEW, timeout_s=5)
+            await caller.call({"url": url}, REVIEW, timeout_s=60)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ async def test_an_unusable_configuration_is_reported(
     config: dict[str, Any], text: str, caller: HTTPWebhookCaller
 ) -> None:
     with pytest.raises(WebhookFailed, match=text):
-        await caller.call(config, REVIEW, timeout_s=5)
+        await caller.call(config, REVIEW, timeout_s=60)
 
 
 async def test_a_registry_calls_a_real_webhook(pki: PKI, caller: HTTPWebhookCaller) -> None:

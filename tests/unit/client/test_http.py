@@ -272,7 +272,7 @@ async def test_a_refused_watch_raises_the_servers_status(serve, connect, answere
 
 async def test_a_silent_watch_ends(serve, connect) -> None:
     server = await serve(lambda head: CHUNKED + chunk(added(6)))
-    assert await collect(connect(server.connection, watch_idle_timeout_s=0.05)) == ["6"]
+    assert await collect(connect(server.connection, watch_idle_timeout_s=0.5)) == ["6"]
 
 
 async def test_a_watch_that_breaks_is_unreachable(serve, connect) -> None:

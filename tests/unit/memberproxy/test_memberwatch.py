@@ -200,12 +200,13 @@ async def test_a_watch_without_a_revision_begins_with_the_existing_objects() -> 
 
 async def test_watches_are_limited_in_all_and_per_user_and_counted_until_they_end() -> None:
     watching = Watching()
-    async with opened(watching, timeout_s=0.01) as first:
+    async with opened(watching) as first:
         begun = asyncio.ensure_future(anext(first, None))
         await watching.member.asked.wait()
         with pytest.raises(TooManyRequests, match=r'1 watches of user "alice"'):
             await anext(watching.open())
-        await begun
+        begun.cancel()
+        await asyncio.gather(begun, return_exceptions=True)
     async with opened(watching, timeout_s=0.01) as again:
         assert await anext(again, None) is None, "a watch ends at its timeout"
     none = Watching(watches_max=0)

@@ -44,7 +44,7 @@ def test_it_is_printed_while_the_work_lets_nothing_else_run() -> None:
     stream = Stream()
     with contextlib.redirect_stderr(stream), Progress(interval_s=0.01) as progress:
         progress.report("copying objects: 500")
-        assert stream.is_flushed.wait(10)
+        assert stream.is_flushed.wait(60)
     assert stream.getvalue() == "fedctl: copying objects: 500 …\n"
 
 

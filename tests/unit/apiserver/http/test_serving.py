@@ -24,9 +24,7 @@ from federation.apiserver.http.serving import ServingOptions, serve
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
-    """Respond with the peer in the scope; `/wait` never responds."""
-    if scope["path"] == "/wait":
-        await asyncio.Event().wait()
+    """Respond with the peer in the scope."""
     peer = scope["state"]["peer"]
     body = orjson.dumps({"peer": peer and list(peer), "scheme": scope["scheme"]})
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
@@ -206,12 +204,17 @@ async def test_a_header_with_a_line_break_is_never_sent() -> None:
 
 async def test_cancelling_stops_the_server_and_ends_requests_in_flight() -> None:
     stopped: list[bool] = []
-    options = ServingOptions(graceful_stop_s=0)
+    options, arrived = ServingOptions(graceful_stop_s=0), asyncio.Event()
     on_stopping: Callable[[], None] = lambda: stopped.append(True)  # noqa: E731
-    async with serving(None, options=options, on_stopping=on_stopping) as (port, task):
-        waiting = asyncio.create_task(_raw(port, b"GET /wait HTTP/1.1\r\nhost: a\r\n\r\n"))
+
+    async def never(_scope: Any, _receive: Any, _send: Any) -> None:
+        arrived.set()
+        await asyncio.Event().wait()
+
+    async with serving(None, never, options=options, on_stopping=on_stopping) as (port, task):
+        waiting = asyncio.create_task(_raw(port, b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"))
         _, writer = await asyncio.open_connection("127.0.0.1", port)
-        await asyncio.sleep(0.05)
+        await asyncio.wait_for(arrived.wait(), 60)
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task

@@ -218,10 +218,11 @@ async def test_a_request_split_into_single_bytes_is_one_request(line: Send) -> N
 
 
 async def test_a_client_that_stops_reading_a_list_is_disconnected(parts: Parts, line: Send) -> None:
-    async with line(write_stall_s=0.1) as connection:
+    async with line() as patient:
         for number in range(12):
             body = orjson.dumps({"metadata": {"name": f"c{number}"}, "data": {"x": "v" * 900_000}})
-            assert (await connection.ask(connection.post(body)))[0] == 201
+            assert (await patient.ask(patient.post(body)))[0] == 201
+    async with line(write_stall_s=0.1) as connection:
         connection.writer.write(connection.head("GET", CONFIGMAPS))
         connection.reader._limit = 1  # the reader stops reading from the socket
         before = stalled()
