@@ -10,7 +10,7 @@ import pytest
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world_without_pods
 
-from federation.api.resources import PROPAGATION_POLICIES
+from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS
 
 YEAR_S = timedelta(days=365).total_seconds()
@@ -43,6 +43,21 @@ async def test_failover_and_return_take_their_time_whatever_clock_the_leader_bef
             await world.pass_time(150)
         await world.until(lambda: _runs(world, EVEN), "the return")
         await world.until_available("web", 9)
+
+
+@pytest.mark.parametrize("offset_s", [YEAR_S, -YEAR_S], ids=["+1 year", "-1 year"])
+async def test_a_join_is_not_given_up_when_a_wrong_clock_is_corrected(offset_s: float) -> None:
+    async with a_world_without_pods() as world:
+        await world.unjoin_by_force("north")
+        await world.until_gone(FEDERATED_CLUSTERS, "north")
+        world.members["north"].line.mode = "down"
+        world.plane_clock.offset_s = offset_s
+        await world.join("north")
+        await world.pass_time(60)
+        world.plane_clock.offset_s = 0.0
+        await world.pass_time(60)
+        world.members["north"].line.heal()
+        await world.until_ready("north")
 
 
 async def _runs(world: World, expected: dict[str, int]) -> bool:

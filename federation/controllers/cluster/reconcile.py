@@ -8,8 +8,6 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
@@ -45,7 +43,7 @@ class JoinOptions:
     """Limits of joining."""
 
     timeout_s: float = 600.0
-    """How long a join may fail before it ends for good."""
+    """How long one process may fail to join a member before the join ends for good."""
 
 
 class Reconciler:
@@ -79,6 +77,8 @@ class Reconciler:
         self._start = start
         self._stop = stop
         self._failures: dict[str, int] = {}
+        self._failing_since: dict[str, tuple[str, float]] = {}
+        """By cluster whose join fails: its uid, and when this process began to fail, in monotonic seconds."""
 
     async def reconcile(self, name: str) -> Result:
         """Join one cluster, keep its connection up to date, or remove it."""
@@ -96,7 +96,7 @@ class Reconciler:
             return await self._follow(name, cluster)
         if joined is not None and joined.get("reason") in _FINAL_REASONS:
             return DONE
-        return await self._join(name, cluster, joined)
+        return await self._join(name, cluster, str((joined or {}).get("message", "")), is_new=joined is None)
 
     async def _follow(self, name: str, cluster: Object) -> Result:
         """Keep a joined member connected and monitored; publish it as unreachable if its credentials are unusable."""
@@ -109,6 +109,7 @@ class Reconciler:
 
     def _forget(self, name: str) -> None:
         self._failures.pop(name, None)
+        self._failing_since.pop(name, None)
         self._stop(name)
         self._pool.remove(name)
 
@@ -128,9 +129,10 @@ class Reconciler:
     def _secret_of(self, cluster: Object) -> Object | None:
         return self._secret(str(((cluster.get("spec") or {}).get("secretRef") or {}).get("name", "")))
 
-    async def _join(self, name: str, cluster: Object, joined: Any) -> Result:
-        if joined is not None and self._is_over(joined, self._clock.now()):
-            message = f"joining was given up after {self._options.timeout_s:g} s: {joined.get('message', '')}"
+    async def _join(self, name: str, cluster: Object, failure: str, *, is_new: bool) -> Result:
+        """Try to join. `failure` is the published reason of an earlier attempt, `is_new` that there was none."""
+        if self._is_over(name, cluster):
+            message = f"joining was given up after {self._options.timeout_s:g} s: {failure}"
             await self._refuse(
                 name,
                 cluster,
@@ -140,7 +142,7 @@ class Reconciler:
             )
             return DONE
         lacks_secret = self._secret_of(cluster) is None and _uses_account(cluster)
-        if lacks_secret and joined is None and (left_s := self._new_for_s(cluster)) > 0:
+        if lacks_secret and is_new and (left_s := self._new_for_s(cluster)) > 0:
             return Result(requeue_after_s=left_s)  # the event of the Secret comes sooner
         try:
             if lacks_secret:
@@ -162,6 +164,7 @@ class Reconciler:
         credential = self._renewal.credential(name, cluster)
         await self._publisher.publish(name, [condition], {"joinPerformed": True, **credential, **recorded})
         self._failures.pop(name, None)
+        self._failing_since.pop(name, None)
         self._recorder.event(cluster, NORMAL, clusternames.EVENT_JOIN_CLUSTER_SUCCESS, "cluster is joined")
         current = self._publisher.cluster(name)
         if current is not None:
@@ -174,12 +177,15 @@ class Reconciler:
         age_s = (self._clock.now() - from_rfc3339(cluster["metadata"]["creationTimestamp"])).total_seconds()
         return _SECRET_S - age_s if age_s >= 0 else 0.0
 
-    def _is_over(self, joined: dict[str, Any], now: datetime) -> bool:
-        try:
-            since = from_rfc3339(str(joined.get("lastTransitionTime", "")))
-        except ValueError:
-            return False
-        return (now - since).total_seconds() > self._options.timeout_s
+    def _is_over(self, name: str, cluster: Object) -> bool:
+        """Return whether this process has failed for so long that the join ends for good.
+
+        No stored time decides: an earlier process may have had a wrong clock, and time during which no process ran
+        is not time without an answer. A restart therefore begins anew (docs/decisions/0203).
+        """
+        uid, since_s = self._failing_since.get(name, ("", 0.0))
+        is_same = uid == cluster["metadata"]["uid"]
+        return is_same and self._clock.monotonic() - since_s > self._options.timeout_s
 
     async def _exchange(self, name: str, cluster: Object) -> tuple[str, bool]:
         """Claim the member and return its uid, and whether given credentials were replaced by our own account.
@@ -207,6 +213,9 @@ class Reconciler:
         """Publish why the join failed, and retry later."""
         count = self._failures.get(name, 0)
         self._failures[name] = count + 1
+        uid = str(cluster["metadata"]["uid"])
+        if self._failing_since.get(name, ("", 0.0))[0] != uid:
+            self._failing_since[name] = uid, self._clock.monotonic()
         condition = ConditionWanted(names.CLUSTER_JOINED, "False", clusternames.REASON_TOKEN_NOT_OBTAINED, str(error))
         await self._publisher.publish(name, [condition])
         if isinstance(error, memberaccount.NotYetError):
