@@ -71,8 +71,8 @@ class Faults:
         self._random = random.Random(seed)
         self._errors: tuple[_Error, ...] = ()
         self._share = 0.0
-        self._first_lists: dict[tuple[str, str, str], bytes] = {}
-        self._misled: set[tuple[str, str, str]] = set()
+        self._first_lists: dict[tuple[str, ...], bytes] = {}
+        self._misled: set[tuple[str, ...]] = set()
 
     def begin(self, share: float, *storms: str) -> None:
         """Let this share of the requests fail with errors of these kinds."""
@@ -122,8 +122,10 @@ class Faults:
         self._first_lists.clear()
 
 
-def _collection(request: Request) -> tuple[str, str, str]:
-    return (request.resource.group_resource, request.namespace, request.label_selector)
+def _collection(request: Request) -> tuple[str, ...]:
+    """Return what a list and the watch after it have in common: pods with and without a node are two collections."""
+    selectors = request.label_selector, request.field_selector
+    return (request.resource.group_resource, request.namespace, *selectors)
 
 
 def status_of(error: FederationError) -> tuple[int, bytes] | None:

@@ -24,7 +24,8 @@ from federation.planning.followers.orphaned import kept_for
 from federation.planning.leftovers.strays import is_written_by_us
 from federation.planning.rendering.retention import is_replicas_retained
 from federation.planning.status.sourceconditions import is_unselected
-from tests.support.world import World
+from tests.support.heartbeats import is_due_heartbeat
+from tests.support.world import World, describe_change
 from tests.support.worldmember import Member
 
 _FORGOTTEN = "DELETED /core.kubeadmiral.io/leftovers/"
@@ -102,12 +103,13 @@ async def changes_of_a_restart(world: World) -> list[str]:
 
 
 def _written(world: World, name: str, before: int, after: int) -> str:
-    """Return what was written to a store, "" for nothing but the records of reported objects that are gone.
+    """Return what was written to a store, "" for nothing but heartbeats that were due and records of what is gone.
 
-    These are removed by the next sweep: that of the start, or once a day.
+    The records of reported objects that are gone are removed by the next sweep: that of the start, or once a day.
     """
-    changes = world.changes(name, before)
-    counted = [each for each in changes if not each.startswith(_FORGOTTEN)]
+    changes = world.events_since(name, before)
+    described = [describe_change(event) for event in changes if not is_due_heartbeat(event)]
+    counted = [each for each in described if not each.startswith(_FORGOTTEN)]
     if not counted and len(changes) == after - before:
         return ""
     return f"a restart writes {after - before} times to {name or 'the host'}: {counted}"

@@ -411,10 +411,13 @@ class World:
         return Base(self.clock.now(), {"": copy_of(self.store), **stores})
 
     def changes(self, name: str, since: int) -> list[str]:
+        """Return the changes of a store after a revision, in words, if it remembers them; the host's name is ""."""
+        return [describe_change(event) for event in self.events_since(name, since)]
+
+    def events_since(self, name: str, since: int) -> list[Event]:
         """Return the changes of a store after a revision, if it remembers them; the host's name is ""."""
         store = self.store if not name else self.members[name].store
-        changes = store._watch_cache.cache.changes_since(since)
-        return [_describe(change.event) for change in changes]
+        return [change.event for change in store._watch_cache.cache.changes_since(since)]
 
     def objections(self) -> list[str]:
         """Return the deletions in members for which there was no reason."""
@@ -443,7 +446,7 @@ class World:
         return "\n".join(lines)
 
 
-def _describe(event: Event) -> str:
+def describe_change(event: Event) -> str:
     """Return a change with the top-level fields, or fields of the status, that it changes."""
     before, after = (orjson.loads(value) if value else {} for value in (event.previous, event.value))
     changed = {}
