@@ -25,6 +25,7 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     │   ├── RequestTimeout *, ClusterForbidden
     │   ├── TunnelError, RefusedError: an agent's tunnel was misused or refused
     │   └── ClusterLimitExceeded, ClusterIdentityMismatch
+    ├── RequestWithdrawn: nobody wanted a request any more when it could leave
     ├── ConnectFailed, WireBroken: there is no connection to a server, or it broke; the client's session translates them
     ├── InvalidInput: an object, patch or annotation cannot be used; final until it changes
     │   ├── OverrideError: in overrides
@@ -328,6 +329,10 @@ class ClusterIdentityMismatch(ClusterError):
 
 class ClusterLimitExceeded(ClusterError):
     """The cluster sends more than a limit admits; the message names the limit."""
+
+
+class RequestWithdrawn(FederationError):
+    """The request was not sent: what it was for ended while it waited."""
 
 
 class ConfigurationError(FederationError):

@@ -62,6 +62,7 @@ class ObjectPage(NamedTuple):
 WatchBatch = list[WatchEvent]
 Objects = list[Object]
 Watch = AsyncGenerator[WatchBatch, None]
+IsWanted = Callable[[], bool]
 LineFilter = Callable[[bytes], bool]
 """Returns whether the reader of a watch needs nothing of an event, given its JSON as the server sent it."""
 Verb = Literal["get", "list", "create", "update", "patch", "apply", "delete", "watch"]
@@ -99,6 +100,8 @@ class Request(NamedTuple):
     """The lines of a watch that are not parsed: see `Client.watch`."""
     is_plan: bool = False
     """Whether a dry run is for a plan: whoever sends it has checked that the user may plan it or make the write."""
+    is_wanted: IsWanted | None = None
+    """Asked last before the request leaves for a member: see `Client.delete`."""
 
 
 class Transport(Protocol):
@@ -293,10 +296,12 @@ class Client:
         resource_version: str = "",
         grace_period_s: int | None = None,
         user: UserInfo | None = None,
+        is_wanted: IsWanted | None = None,
     ) -> None:
         """Request the deletion; Conflict when uid or resourceVersion, the preconditions, do not hold.
 
-        `user` as in `patch`.
+        `user` as in `patch`. A request to a member may wait for a slot and for the check of a new connection.
+        `is_wanted` is asked afterwards: RequestWithdrawn if it says no.
         """
         await self.transport.request(
             Request(
@@ -309,6 +314,7 @@ class Client:
                 resource_version=resource_version,
                 grace_period_s=grace_period_s,
                 user=user,
+                is_wanted=is_wanted,
             )
         )
 

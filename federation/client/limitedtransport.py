@@ -21,6 +21,7 @@ from federation.apimachinery.errors import (
     ClusterUnreachable,
     Conflict,
     RequestTimeout,
+    RequestWithdrawn,
 )
 from federation.apimachinery.metrics import MEMBER_BUCKETS_S, show
 from federation.apimachinery.resources import Object
@@ -158,6 +159,7 @@ class LimitedTransport:
         """Carry out the request within the limits; ClusterUnreachable at once while the circuit is open.
 
         `may_write` is asked last before a write leaves: a process that was paused must not write for a new leader.
+        So is `is_wanted` of the request: RequestWithdrawn if what it was for has ended meanwhile.
         """
         self._check_circuit()
         if self._slots.locked():
@@ -172,6 +174,8 @@ class LimitedTransport:
                 await self.check_identity()
             if self._may_write is not None and request.verb in _WRITES and not self._may_write():
                 raise Conflict(f"{self.cluster}: this process does not lead the controllers any more")
+            if request.is_wanted is not None and not request.is_wanted():
+                raise RequestWithdrawn(f"{self.cluster}: the {verb} of {request.name} is not wanted any more")
             answer = await self._transport.request(request)
         except (ApiError, ClusterError) as failure:
             self._record(verb, _code(failure), breaker, failure)

@@ -81,8 +81,7 @@ class ClusterRemoval:
             return DONE  # the event of the patch brings the finalizer here
         if not state.has_finalizer:
             return DONE
-        is_forced = names.FORCED_REMOVAL in (cluster["metadata"].get("annotations") or {})
-        if state.cascading_delete and state.joined and not is_forced:
+        if _takes_objects_along(cluster, state):
             if not state.ready:
                 text = "objects in the cluster cannot be deleted while it is not ready"
                 self._recorder.event(cluster, WARNING, EVENT_WAIT_FOR_CASCADING_DELETE, text)
@@ -175,7 +174,19 @@ class ClusterRemoval:
             return await self._writer.release(member, key, metadata["uid"])
         if metadata.get("deletionTimestamp"):
             return None
-        return await self._writer.remove(member, key, metadata["uid"])
+        is_wanted = partial(self._is_being_emptied, cluster)
+        return await self._writer.remove(member, key, metadata["uid"], is_wanted=is_wanted)
+
+    def _is_being_emptied(self, name: str) -> bool:
+        """Return whether the cluster still leaves with its objects: a large one takes minutes, and users change it."""
+        cluster = self._cluster(name)
+        return cluster is not None and _takes_objects_along(cluster, cluster_state_of(cluster))
+
+
+def _takes_objects_along(cluster: Object, state: ClusterState) -> bool:
+    """Return whether the cluster leaves, and its objects are deleted with it."""
+    is_forced = names.FORCED_REMOVAL in (cluster["metadata"].get("annotations") or {})
+    return state.terminating and state.cascading_delete and state.joined and not is_forced
 
 
 def _unrecorded_reason(cluster: Object) -> str | None:

@@ -7,6 +7,7 @@ uid differs: then nothing is done to it, and the record becomes a report.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.resources import Object
@@ -92,11 +93,15 @@ class Reconciler:
             if step is Step.RELEASE:
                 outcome = await self._writer.release(member, key, uid)
             elif not is_terminating:
-                outcome = await self._writer.remove(member, key, uid)
+                outcome = await self._writer.remove(member, key, uid, is_wanted=partial(self._is_recorded, record))
             else:
                 return Result(requeue_after_s=_RETRY_S)  # finalizers of the member hold it
             return self._requeue(record, cluster, outcome)
         return DONE
+
+    def _is_recorded(self, record: Record) -> bool:
+        """Return whether the record still asks for it: an administrator who deletes it wants nothing done."""
+        return self._tombstones.get(record.record_name) == record
 
     def _requeue(self, record: Record, cluster: Object, outcome: Outcome) -> Result:
         """Look again soon, to see that the object is gone."""

@@ -23,6 +23,7 @@ from federation.delivery.rules.memberchange import matters
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import TIMED_OUT_STATUS, Operation, removal_attempt
 from federation.delivery.rules.status import ClusterStatus
+from federation.planning.federatedobject.placements import effective_placement
 from federation.runtime.controller import Key
 from federation.runtime.events import WARNING
 from federation.runtime.indexer import revision_of
@@ -44,6 +45,7 @@ class MemberOperations:
     """Starts operations and records their results. `enqueue` requeues a federated object."""
 
     def __init__(self, depot: Depot, drift: DriftReports) -> None:
+        self._objects = depot.host.objects
         self._members = depot.host.members
         self._executor = depot.executor
         self._writer = depot.writer
@@ -58,7 +60,7 @@ class MemberOperations:
         """Start the operation of a decision."""
         key, operation = propagation.aim.subject.member_key(cluster), decision.operation
         assert operation is not None
-        digest, action = self._action(key, decision, live)
+        digest, action = self._action(propagation, key, decision, live)
         text = decision.write.attempt if decision.write is not None else removal_attempt(digest, operation)
         attempt = _Attempt(operation, digest, text, revision_of(live))
         if operation is Operation.DELETE:
@@ -73,14 +75,28 @@ class MemberOperations:
         else:
             future.add_done_callback(record)
 
-    def _action(self, key: MemberKey, decision: Decision, live: Object | None) -> tuple[str, Action]:
+    def _action(
+        self, propagation: Propagation, key: MemberKey, decision: Decision, live: Object | None
+    ) -> tuple[str, Action]:
         """Return what to run, and what it is for: the hash of the content, or the uid of the object to be removed."""
         if decision.write is not None:
             return decision.write.desired.hash, partial(self._writer.ensure, write=decision.write)
         uid = str((live or {}).get("metadata", {}).get("uid", ""))
         if decision.operation is Operation.DELETE:
-            return uid, partial(self._writer.remove, key=key, uid=uid, is_foreground=decision.is_foreground)
+            # The deletion of a source is final; a placement may name the cluster again while the operation waits.
+            aim = propagation.aim
+            is_wanted = None if aim.is_deleted else partial(self._is_placed_elsewhere, aim.key, key.cluster)
+            return uid, partial(
+                self._writer.remove, key=key, uid=uid, is_foreground=decision.is_foreground, is_wanted=is_wanted
+            )
         return uid, partial(self._writer.release, key=key, uid=uid)
+
+    def _is_placed_elsewhere(self, key: Key, cluster: str) -> bool:
+        """Return whether the placement still leaves the cluster out."""
+        federated = self._objects.get(key)
+        if federated is None or federated["metadata"].get("deletionTimestamp"):
+            return True
+        return cluster not in effective_placement(federated)
 
     def retry(self, owner: Hashable) -> None:
         """Discard the backoff of an operation that an open circuit refused, and requeue its federated object."""
@@ -102,6 +118,9 @@ class MemberOperations:
             return
         if future.exception() is None:
             outcome = future.result()
+            if outcome.is_withdrawn:
+                self._enqueue(propagation.aim.key)
+                return
             if outcome.is_ok:
                 self._record_success(propagation, key, attempt.operation, attempt.digest, outcome)
             else:

@@ -20,10 +20,11 @@ from federation.apimachinery.errors import (
     Conflict,
     FederationError,
     NotFound,
+    RequestWithdrawn,
     is_kind_missing,
 )
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client, PatchType
+from federation.client.client import Client, IsWanted, PatchType
 from federation.client.servedversion import in_served_version
 from federation.delivery.members.keptstate import KeptState
 from federation.delivery.rules.adoption import AdoptionError, is_adoption_allowed, takes_only_equal
@@ -62,6 +63,8 @@ class Outcome:
     is_complete: bool = True
     """Whether the answer contains everything that was sent; see `rules/memberrecord.py`."""
     retry_after_s: float = 0.0
+    is_withdrawn: bool = False
+    """Whether a deletion was not sent, because it was not wanted any more when it could be."""
     correction: Correction | None = None
     """The fields that an apply corrected in the object, None when it corrected nothing."""
 
@@ -215,15 +218,31 @@ class MemberWriter:
             force=True,
         )
 
-    async def remove(self, client: Client, key: MemberKey, uid: str, *, is_foreground: bool = False) -> Outcome:
-        """Delete exactly this object; its dependents are deleted in the background, or before it."""
+    async def remove(
+        self,
+        client: Client,
+        key: MemberKey,
+        uid: str,
+        *,
+        is_foreground: bool = False,
+        is_wanted: IsWanted | None,
+    ) -> Outcome:
+        """Delete exactly this object; its dependents are deleted in the background, or before it.
+
+        A member may be slow: until the request leaves, what it follows from may end. `is_wanted` is asked then; None
+        for a deletion that nothing takes back (docs/decisions/0204).
+        """
         policy = "Foreground" if is_foreground else "Background"
 
         async def delete(resource: Resource) -> None:
-            await client.delete(resource, key.name, key.namespace, propagation_policy=policy, uid=uid)
+            await client.delete(
+                resource, key.name, key.namespace, propagation_policy=policy, uid=uid, is_wanted=is_wanted
+            )
 
         try:
             await in_served_version(client, key.resource, delete)
+        except RequestWithdrawn:
+            return Outcome(ClusterStatus.WAITING_FOR_REMOVAL, is_withdrawn=True)
         except NotFound:
             pass  # The watch reports it, and the next reconcile decides.
         except Conflict as conflict:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from federation.apimachinery.clock import ManualClock
-from federation.apimachinery.errors import ClusterUnreachable, NotFound, RequestTimeout
+from federation.apimachinery.errors import ClusterUnreachable, NotFound, RequestTimeout, RequestWithdrawn
 from federation.apimachinery.resources import NAMESPACES, Object
 from federation.client.breaker import Breaker, BreakerOptions, Circuit
 from federation.client.client import Client, PatchType, Request, Watch
@@ -171,6 +171,25 @@ async def test_calls_wait_for_a_slot_with_a_timeout(inner, clock) -> None:
     await asyncio.gather(*calls[:2])
     await asyncio.gather(*(client.get(NAMESPACES, "x") for _ in range(5)))
     assert len(inner.calls) == 7
+
+
+async def test_a_deletion_that_is_not_wanted_any_more_when_it_has_a_slot_is_not_sent(inner, clock) -> None:
+    client = guarded(inner, clock, in_flight_max=1)
+    inner.gate.clear()
+    busy = asyncio.ensure_future(client.get(NAMESPACES, "x"))
+    await settle()
+    answers = [True]
+    waiting = [asyncio.ensure_future(client.delete(NAMESPACES, "x", is_wanted=lambda: answers[0])) for _ in range(2)]
+    await settle()
+    inner.gate.set()
+    await waiting[0]
+    answers[0] = False
+    with pytest.raises(RequestWithdrawn):
+        await client.delete(NAMESPACES, "x", is_wanted=lambda: answers[0])
+    await asyncio.gather(busy, waiting[1], return_exceptions=True)
+    assert inner.calls == ["get", "delete"]
+    assert client.breaker.state is Circuit.CLOSED
+    await client.get(NAMESPACES, "x")  # its slot is free again
 
 
 async def test_calls_that_waited_for_a_slot_fail_when_the_circuit_opened(inner, clock) -> None:
