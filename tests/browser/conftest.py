@@ -7,6 +7,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from tests.browser.pages import CHROMIUM, Site
 from tests.support.federation import start_federation
+from tests.support.ports import lasting_port
 from tests.support.vectors import ROOT
 
 
@@ -25,9 +26,9 @@ def browser() -> Iterator[Browser]:
 def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The quickstart on a federation alone; the browser comes first, so that nothing starts without one.
 
-    Screens show all that is in a federation, and a test restarts it.
+    Screens show all that is in a federation, and tests restart it on its port.
     """
-    running = start_federation(tmp_path_factory.mktemp("ui") / "state")
+    running = start_federation(tmp_path_factory.mktemp("ui") / "state", arguments=["--port", str(lasting_port())])
     opened = Site(running)
     try:
         for file in sorted((ROOT / "examples" / "quickstart").glob("*.yaml")):
@@ -41,7 +42,7 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
     opened = browser.new_context(ignore_https_errors=True)
-    opened.set_default_timeout(30_000)
+    opened.set_default_timeout(90_000)
     yield opened
     opened.close()
 

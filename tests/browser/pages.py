@@ -40,7 +40,7 @@ class Site:
         tls = ssl.create_default_context(cafile=str(keys / "ca.crt"))
         tls.load_cert_chain(keys / "admin.crt", keys / "admin.key")
         request = urllib.request.Request(f"{self.url}/ui/links", data=b"", method="POST")
-        with urllib.request.urlopen(request, context=tls, timeout=30) as answer:
+        with urllib.request.urlopen(request, context=tls, timeout=90) as answer:
             return self.url + str(json.load(answer)["path"])
 
     def log_in(self, page: Page) -> None:

@@ -4,10 +4,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.pages import LOOKS, OBJECT, Site, check_look, show_as, watch_for_faults
-from tests.support.federation import start_federation
+from tests.support.federation import eventually, start_federation
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow("a browser"), pytest.mark.xdist_group("browser")]
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=90_000)
 CLUSTER = "/ui/fleet/member-3"
 
 
@@ -25,12 +25,13 @@ def preview(page: Page) -> None:
 def confirm(page: Page, button: str) -> None:
     """Press the button until it is done: while pods move, what was shown is soon out of date, and is shown again."""
     done = page.get_by_role("status").filter(has_text="written")
-    for _ in range(10):
+
+    def press() -> bool:
         page.locator(".decide").get_by_role("button", name=button, exact=True).click()
         expect(done.or_(page.get_by_role("alert").filter(has_text="no longer what you saw"))).to_be_visible()
-        if done.is_visible():
-            return
-    raise AssertionError(f"{button}: the result has not settled")
+        return done.is_visible()
+
+    eventually(press, bool, what=f"{button}: a result that has settled")
 
 
 def field(site: Site, path: str, target: str = "deployment/nginx") -> str:
@@ -235,8 +236,10 @@ def test_chosen_rows_stay_chosen_while_the_list_is_live_and_are_restarted_togeth
     site.open(page, "/ui/objects?namespace=default&kind=Deployment")
     page.get_by_label("Choose Deployment nginx").check()
     site.running.kubectl("annotate", "deployment/nginx", "example.com/seen=yes")
-    page.evaluate("window.htmx.trigger('#live', 'changed')")
-    page.evaluate("new Promise(done => document.addEventListener('htmx:afterSettle', done, {once: true}))")
+    page.evaluate(
+        "new Promise(done => { document.addEventListener('htmx:afterSettle', () => done(), {once: true});"
+        " window.htmx.trigger('#live', 'changed'); })"
+    )
     expect(page.get_by_label("Choose Deployment nginx")).to_be_checked()
     page.get_by_role("button", name="Restart").click()
     expect(page.get_by_role("heading", name="Restart 1 object")).to_be_visible()

@@ -11,7 +11,7 @@ from tests.support.federation import eventually, fedctl
 from tests.support.vectors import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow("a browser"), pytest.mark.xdist_group("browser")]
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=90_000)
 
 
 def check_looks(site: Site, user: Page, name: str, path: str, *, is_live: bool = True) -> None:

@@ -10,7 +10,7 @@ from tests.browser.pages import DECISION, LOOKS, OBJECT, Look, Site, check_look,
 from tests.support.federation import fedctl, start_federation
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow("a browser"), pytest.mark.xdist_group("browser")]
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=90_000)
 SCREENS = {
     "login": "/ui/login",
     "overview": "/ui/overview",

@@ -37,12 +37,10 @@ def serve(postgres: PostgresServer) -> Serve:
     def replicas(directory: Path) -> Iterator[Federation]:
         directory.mkdir(parents=True)
         url = postgres.create_database()
-        with (
-            closing(start_serve(directory / "leader", FEDERATION_STORE_URL=url)) as leader,
-            closing(start_serve(directory / "follower", FEDERATION_STORE_URL=url)) as follower,
-        ):
+        with closing(start_serve(directory / "leader", FEDERATION_STORE_URL=url)) as leader:
             eventually(lambda: is_leader(leader), bool, what="the first process leads")
-            assert not is_leader(follower)
-            yield follower
+            with closing(start_serve(directory / "follower", FEDERATION_STORE_URL=url)) as follower:
+                assert not is_leader(follower)
+                yield follower
 
     return replicas

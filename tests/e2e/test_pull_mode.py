@@ -11,11 +11,22 @@ import psutil  # type: ignore[import-untyped]  # it has no stubs of its own
 import pytest
 import yaml
 
+from tests.e2e.test_replicas import is_leader
 from tests.support.agentchart import NAMESPACE, TOKEN, render
-from tests.support.federation import CLI, Federation, Kubectl, eventually, fedctl, free_clusters, start_serve
+from tests.support.federation import (
+    CLI,
+    PATIENCE_S,
+    Federation,
+    Kubectl,
+    eventually,
+    fedctl,
+    free_clusters,
+    start_serve,
+)
 from tests.support.forkserver import Process, start_process
-from tests.support.forwarder import DroppingForwarder, free_ports
+from tests.support.forwarder import DroppingForwarder
 from tests.support.joining import DEPLOYMENT, POLICY
+from tests.support.ports import lasting_port
 from tests.support.postgres import PostgresServer
 
 pytestmark = [
@@ -39,7 +50,7 @@ def agent(directory: Path, kubeconfig: Path, token: str) -> Iterator[Process]:
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(30)
+        process.wait(PATIENCE_S)
 
 
 def start_host(directory: Path, port: int) -> Federation:
@@ -87,7 +98,7 @@ def ready_replicas(cluster: Kubectl) -> int:
 def test_a_member_that_is_never_connected_to_converges_and_survives_lost_connections_and_a_restart_of_the_host(
     tmp_path: Path,
 ) -> None:
-    port = free_ports(1)[0]
+    port = lasting_port()
     with free_clusters(tmp_path / "clusters", 1) as [kubeconfig], closing(DroppingForwarder(port)) as line:
         member = Kubectl(kubeconfig)
         member_port = int(yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"].rsplit(":", 1)[1])
@@ -139,12 +150,11 @@ def test_a_member_that_is_never_connected_to_converges_and_survives_lost_connect
 def test_an_agent_follows_the_leader_of_two_control_planes(tmp_path: Path) -> None:
     with PostgresServer() as database, free_clusters(tmp_path / "clusters", 1) as [kubeconfig], ExitStack() as running:
         member, url = Kubectl(kubeconfig), database.create_database()
-        one, two = (
-            running.enter_context(closing(start_serve(tmp_path / name, FEDERATION_STORE_URL=url)))
-            for name in ("one", "two")
-        )
+        one = running.enter_context(closing(start_serve(tmp_path / "one", FEDERATION_STORE_URL=url)))
+        eventually(lambda: is_leader(one), bool, what="the first one leads")
+        two = running.enter_context(closing(start_serve(tmp_path / "two", FEDERATION_STORE_URL=url)))
         two.kubectl.apply(POLICY, DEPLOYMENT)
-        # The first one leads, and the agent tries the other one before it.
+        # The agent tries the one that does not lead before the other.
         addresses = ",".join(address_of(each) for each in (two, one))
         token = token_for(two, "paris", addresses)
         with agent(tmp_path / "agent", agent_account(member), token):

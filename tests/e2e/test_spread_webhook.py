@@ -23,7 +23,8 @@ from tests.support.federation import (
     start_serve,
 )
 from tests.support.forkserver import Process, start_process
-from tests.support.forwarder import forwarding, free_ports
+from tests.support.forwarder import forwarding
+from tests.support.ports import lasting_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow("services beside clusters")]
 
@@ -72,7 +73,7 @@ def spread_webhook(cluster: Path, *arguments: str) -> Iterator[Process]:
                 yield process
             finally:
                 process.kill()
-                process.wait(30)
+                process.wait(PATIENCE_S)
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ def test_pods_are_spread_while_it_runs_and_created_without_it(cluster: Path) -> 
         kubectl("scale", "deployment/web", "--replicas=2")
         _becomes(lambda: subsets(kubectl), Counter(first=2))
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE_S) == 0
     assert webhooks(kubectl) == []
     kubectl("scale", "deployment/web", "--replicas=4")
     _becomes(lambda: subsets(kubectl), Counter({"first": 2, "": 2}))
@@ -121,13 +122,13 @@ def test_a_killed_service_stops_no_pod_and_the_next_one_takes_over(cluster: Path
     with spread_webhook(cluster) as process:
         kubectl("apply", "-f", "-", stdin=SPREAD)
         process.kill()
-        process.wait(30)
+        process.wait(PATIENCE_S)
     assert len(webhooks(kubectl)) == 2
     kubectl("scale", "deployment/other", "--replicas=3")
     kubectl("rollout", "status", "deployment/other", "--timeout=90s")
     with spread_webhook(cluster) as process:
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE_S) == 0
     assert webhooks(kubectl) == []
     assert (
         "stays, because there are objects"
@@ -140,7 +141,8 @@ def test_a_killed_service_stops_no_pod_and_the_next_one_takes_over(cluster: Path
 
 
 def test_processes_behind_one_url_share_a_certificate_and_replace_each_other(cluster: Path) -> None:
-    kubectl, ports = Kubectl(cluster), free_ports(2)
+    kubectl, port = Kubectl(cluster), lasting_port()
+    ports = [port, lasting_port(port)]
     with forwarding(ports) as address, ExitStack() as stack:
 
         def start(port: int) -> Process:
@@ -154,18 +156,18 @@ def test_processes_behind_one_url_share_a_certificate_and_replace_each_other(clu
         kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
         _becomes(lambda: subsets(kubectl), Counter(first=2, rest=3))
         first.kill()
-        first.wait(30)
+        first.wait(PATIENCE_S)
         kubectl("scale", "deployment/web", "--replicas=8")
         _becomes(lambda: subsets(kubectl), Counter(first=2, rest=6))
         third = start(ports[0])
         second.send_signal(signal.SIGTERM)
-        assert second.wait(30) == 0
+        assert second.wait(PATIENCE_S) == 0
         assert len(webhooks(kubectl)) == 2
         kubectl("scale", "deployment/web", "--replicas=10")
         _becomes(lambda: subsets(kubectl), Counter(first=2, rest=8))
         assert _bundles(kubectl) == {secret["data"]["ca.crt"]}
         third.send_signal(signal.SIGTERM)
-        assert third.wait(30) == 0
+        assert third.wait(PATIENCE_S) == 0
     assert webhooks(kubectl) == []
 
 
@@ -223,7 +225,7 @@ def test_serve_spreads_the_pods_of_a_cluster(cluster: Path, tmp_path: Path) -> N
 
 def test_serve_runs_although_a_cluster_cannot_be_reached(tmp_path: Path) -> None:
     unreachable = tmp_path / "kubeconfig"
-    cluster = {"name": "x", "cluster": {"server": f"http://127.0.0.1:{free_ports(1)[0]}"}}
+    cluster = {"name": "x", "cluster": {"server": f"http://127.0.0.1:{lasting_port()}"}}
     context = {"name": "x", "context": {"cluster": "x", "user": "x"}}
     config = {"clusters": [cluster], "contexts": [context], "users": [{"name": "x", "user": {}}]}
     unreachable.write_text(json.dumps({**config, "current-context": "x"}))

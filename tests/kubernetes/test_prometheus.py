@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.kubernetes.build import CannotBuild, build_prometheus
-from tests.support.forwarder import free_ports
+from tests.support.ports import lasting_port
 
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.webhookclient import WebhookClient
@@ -87,7 +87,7 @@ def scraping(folder: Path) -> Iterator[str]:
         pytest.skip(str(problem))
     pods = ThreadingHTTPServer(("127.0.0.1", 0), Pods)
     threading.Thread(target=pods.serve_forever, daemon=True).start()
-    (port,), configuration = free_ports(1), folder / "prometheus.yaml"
+    port, configuration = lasting_port(), folder / "prometheus.yaml"
     configuration.write_text(CONFIGURATION.format(port=pods.server_port))
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
@@ -138,9 +138,9 @@ def due(since: datetime, objective: Objective, *, new: str, waiting: str) -> Obj
 
 
 async def until_measured(gate: MetricsGate, objective: Objective, *, new: str, waiting: str) -> Judged:
-    """Return the first judgement with data; asked again each second, within half a minute."""
+    """Return the first judgement with data; asked again each second, within a minute and a half."""
     since = SystemClock().now()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         while True:
             judged = await gate.judge(KEY, [WEB], due(since, objective, new=new, waiting=waiting))
             if judged.judgement.verdict is not Verdict.NO_DATA:

@@ -13,12 +13,14 @@ _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 10_000
 
 
-def lasting_port() -> int:
-    """Return a free port that the kernel does not hand out."""
+def lasting_port(*others: int) -> int:
+    """Return a free port that the kernel does not hand out, and that is none of the others."""
     end = int(_RANGE.read_text().split()[0]) if _RANGE.exists() else 32_768
     chosen = random.Random(os.urandom(8))
     while True:
         port = chosen.randrange(_LOWEST, end)
+        if port in others:
+            continue
         with socket.socket() as tried:
             try:
                 tried.bind(("127.0.0.1", port))
