@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.federation import Federation, eventually, start_federation
+from tests.support.federation import PATIENCE_S, Federation, eventually, start_federation
 
 pytestmark = [
     pytest.mark.e2e,
@@ -57,13 +57,15 @@ def policy() -> dict[str, object]:
 class Writer(threading.Thread):
     """Creates Deployments in small batches and scales half of them, noting what was acknowledged.
 
-    kubectl prints a line per object when the server has acknowledged it, so lines are counted as they arrive.
+    kubectl prints a line per object when the server has acknowledged it, so lines are counted as they arrive. The
+    federation is killed at one of them: a thread that looked at the number could be too late.
     """
 
-    def __init__(self, fed: Federation, deployments: int) -> None:
+    def __init__(self, fed: Federation, deployments: int, kill_at: int = 0) -> None:
         super().__init__(daemon=True)
         self._fed = fed
         self._deployments = deployments
+        self._kill_at = kill_at
         self.writes_max = deployments + (deployments - BATCH) // 2
         self.writes = 0
         self.acknowledged: dict[str, int] = {}
@@ -90,6 +92,8 @@ class Writer(threading.Thread):
             for line in kubectl.stdout:
                 self.acknowledged[line.split("/")[1].split()[0]] = replicas
                 self.writes += 1
+                if self.writes == self._kill_at:
+                    self._fed.kill()
         return kubectl.returncode == 0
 
 
@@ -142,12 +146,11 @@ def kill_while_writing(directory: Path, seed: int, deployments: int) -> Writer:
     """Start a federation, kill it at a moment of the seed's choice while the writer writes, and return the writer."""
     with closing(start_federation(directory)) as fed:
         fed.kubectl.apply(policy())
-        writer = Writer(fed, deployments)
+        wanted = random.Random(seed).randrange(10, Writer(fed, deployments).writes_max - 20)
+        writer = Writer(fed, deployments, wanted)
         writer.start()
-        wanted = random.Random(seed).randrange(10, writer.writes_max - 20)
-        eventually(lambda: writer.writes, lambda seen: seen >= wanted, what="writes", pause_s=0.005)
-        fed.kill()
-        writer.join(60)
+        writer.join(PATIENCE_S)
+        assert fed.process.poll() is not None, f"{writer.writes} of {wanted} writes"
     print(f"seed {seed}: killed after {wanted} of {writer.writes_max} writes, {writer.writes} were acknowledged")
     assert wanted <= writer.writes < writer.writes_max, "killed in the middle"
     return writer

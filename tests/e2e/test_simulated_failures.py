@@ -112,18 +112,24 @@ def test_a_member_killed_by_hand_is_reported_and_starts_again(fed: Federation) -
 
 
 def test_a_hanging_member_accepts_connections_and_never_answers(fed: Federation) -> None:
-    watch = fed.member("member-2").popen("get", "configmaps", "--watch-only", "-o", "name")
+    member = fed.member("member-2")
+    watch = member.popen("get", "configmaps", "--watch", "-o", "name")
+    assert watch.stdout is not None
+    printed = iter(watch.stdout.readline, "")
     try:
+        next(printed)  # its list; what comes after it comes by the watch, which is open then
+        member.apply(config_map("before-the-hang"))
+        assert "configmap/before-the-hang\n" in printed
         sim(fed, "hang", "member-2")
-        with socket.create_connection(address(fed, "member-2"), timeout=_SILENT_S) as connection:
+        with socket.create_connection(address(fed, "member-2"), timeout=PATIENCE_S) as connection:
+            connection.settimeout(_SILENT_S)
             connection.sendall(b"\x16\x03\x01")
             with pytest.raises(TimeoutError):
                 connection.recv(1)
         assert watch.poll() is None, "its watches stay open"
         sim(fed, "start", "member-2")
-        fed.member("member-2").apply(config_map("after-the-hang"))
-        assert watch.stdout is not None
-        assert "configmap/after-the-hang\n" in iter(watch.stdout.readline, ""), "and go on afterwards"
+        member.apply(config_map("after-the-hang"))
+        assert "configmap/after-the-hang\n" in printed, "and go on afterwards"
     finally:
         watch.kill()
         watch.communicate()

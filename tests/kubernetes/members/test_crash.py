@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.test_crash import host_replicas, in_members, manifest, name_of, scheduled
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.members.federation import REGIONS, RealFederation, apply, real_federation, versions
-from tests.support.federation import eventually
+from tests.support.federation import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.real_time
 DEPLOYMENTS = 60
@@ -43,11 +43,12 @@ def a_policy() -> dict[str, Any]:
 
 
 class Burst(threading.Thread):
-    """Creates Deployments in batches and records which of them the server acknowledged."""
+    """Creates Deployments in batches and records which of them the server acknowledged; kills it at one of them."""
 
-    def __init__(self, fed: RealFederation) -> None:
+    def __init__(self, fed: RealFederation, kill_at: int = 0) -> None:
         super().__init__(daemon=True)
         self._fed = fed
+        self._kill_at = kill_at
         self.acknowledged: list[str] = []
 
     def run(self) -> None:
@@ -59,7 +60,10 @@ class Burst(threading.Thread):
                 kubectl.stdin.write("\n---\n".join(manifests))
                 kubectl.stdin.close()
                 # kubectl prints a line for each object when the server has acknowledged it.
-                self.acknowledged += [line.split("/")[1].split()[0] for line in kubectl.stdout]
+                for line in kubectl.stdout:
+                    self.acknowledged.append(line.split("/")[1].split()[0])
+                    if len(self.acknowledged) == self._kill_at:
+                        self._fed.process.send_signal(signal.SIGKILL)
             if kubectl.returncode:
                 return
 
@@ -82,13 +86,10 @@ def pods_in_members(fed: RealFederation) -> dict[str, int]:
 def test_nothing_is_lost_or_doubled_by_a_kill_and_a_restart_writes_nothing(fed: RealFederation) -> None:
     seed = int(os.environ.get("FEDERATION_TEST_SEED") or random.randrange(1 << 30))
     apply(fed.kubectl, a_policy())
-    burst = Burst(fed)
+    burst = Burst(fed, kill_at=random.Random(seed).randrange(5, DEPLOYMENTS - BATCH - 5))
     burst.start()
-    wanted = random.Random(seed).randrange(5, DEPLOYMENTS - BATCH - 5)
-    eventually(lambda: len(burst.acknowledged), lambda seen: seen >= wanted, what="creates", pause_s=0.005)
-    fed.process.send_signal(signal.SIGKILL)
-    fed.process.wait(30)
-    burst.join(60)
+    burst.join(PATIENCE_S)
+    fed.process.wait(PATIENCE_S)
     assert len(burst.acknowledged) < DEPLOYMENTS, f"killed in the middle (seed {seed})"
 
     with closing(fed.restarted()) as second:
