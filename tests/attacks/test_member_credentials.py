@@ -116,8 +116,11 @@ def test_a_rotation_under_load_loses_nothing_and_revokes_the_old_token(member: M
         what="the old token rejected",
     )
     (account,) = accounts(member)
-    status = host.json("get", "fcluster", "frankfurt")["status"]["credential"]
-    assert status["serviceAccount"] == account
+    status = eventually(
+        lambda: host.api("").get("federatedclusters", "frankfurt")["status"]["credential"],
+        lambda seen: seen["serviceAccount"] == account,
+        what="the new account in the status",
+    )
     assert status["expires"]
     for name in written:
         requests.delete("configmaps", name)

@@ -115,7 +115,7 @@ async def test_kr8s_works_unchanged(api: Api, kubeconfig: Path) -> None:
         assert (event, found.name) == ("ADDED", "cm")
         break
     await config_map.delete()
-    await config_map.wait("delete", timeout=20)
+    await config_map.wait("delete", timeout=90)
 
 
 def test_lightkube_works_unchanged(api: Api, kubeconfig: Path) -> None:

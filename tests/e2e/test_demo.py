@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.federation import (
     FEDCTL,
+    PATIENCE_S,
     Federation,
     Kubectl,
     fedctl,
@@ -153,6 +154,10 @@ def test_the_demo_reports_why_it_does_not_converge(tmp_path: Path) -> None:
         taint = {"spec": {"taints": [{"key": "maintenance", "effect": "NoSchedule"}]}}
         for member in fed.members:
             fed.kubectl("patch", "fcluster", member, "--type=merge", "-p", json.dumps(taint))
+        # The decision is made before the demo begins, which has little time then.
+        for file in sorted((ROOT / "examples" / "quickstart").glob("*.yaml")):
+            fed.kubectl("apply", "-f", str(file))
+        fed.kubectl("wait", "deployment/nginx", "--for=condition=Scheduled=False", f"--timeout={PATIENCE_S}s")
         fed.stop()
     done = fedctl("demo", "--once", "--timeout", "4", "--dir", str(tmp_path / "state"), check=False)
     assert done.returncode == 1
@@ -176,10 +181,10 @@ def test_ctrl_c_ends_the_demo_with_success(tmp_path: Path) -> None:
         children = psutil.Process(demo.pid).children(recursive=True)
         assert children
         demo.send_signal(signal.SIGINT)
-        _, errors = demo.communicate(timeout=30)
+        _, errors = demo.communicate(timeout=PATIENCE_S)
     assert demo.returncode == 0
     assert without_progress(errors) == ""
-    _, alive = psutil.wait_procs(children, timeout=10)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
     assert not alive
 
 

@@ -17,6 +17,7 @@ from tests.attacks.test_ui_actions import hidden_of
 from tests.e2e.test_seeds_003 import Federated, Serve, fed, provide  # noqa: F401  # fixtures, with `serve` below
 from tests.support.federation import Federation, Kubectl, eventually, fedctl, start_on_host
 from tests.support.plainhost import PlainHost, plain_host
+from tests.support.rest import Object
 from tests.support.vectors import ROOT
 
 pytestmark = [
@@ -82,7 +83,14 @@ def tenant(fed: Federated, host: Path, tmp_path_factory: pytest.TempPathFactory)
     document["users"][0]["user"] = {"token": token}
     path = tmp_path_factory.mktemp("tenant") / "kubeconfig"
     path.write_text(yaml.safe_dump(document))
-    return Kubectl(path)
+    found = Kubectl(path)
+    for verb, resource in (("create", "federatedobjects"), ("create", "propagationpolicies"), ("get", "deployments")):
+        eventually(
+            lambda: found("auth", "can-i", verb, resource, *namespaced, check=False).strip(),  # noqa: B023  # called here
+            lambda answer: answer == "yes",
+            what=f"the tenant may {verb} {resource}",
+        )
+    return found
 
 
 def test_the_quickstart_runs(fed: Federated) -> None:  # noqa: F811  # the fixture
@@ -252,7 +260,7 @@ def test_work_goes_on_when_the_host_was_away(fed: Federated, server: PlainHost) 
     server.stop()
     server.start()
     fed.host("scale", "deploy/weighted", "--replicas=11")
-    placed = eventually(lambda: fed.replicas("weighted"), lambda seen: sum(seen.values()) == 11, timeout_s=60)
+    placed = eventually(lambda: fed.replicas("weighted"), lambda seen: sum(seen.values()) == 11)
     assert placed == {"cluster-01": 4, "cluster-02": 3, "cluster-03": 4}
 
 
@@ -267,21 +275,25 @@ def test_another_process_goes_on_after_kill_and_repeats_nothing(
 
     def scaled(count: int) -> dict[str, int]:
         fed.host("scale", "deploy/weighted", f"--replicas={count}")
-        eventually(lambda: fed.replicas("weighted"), lambda seen: sum(seen.values()) == count, timeout_s=60)
+        eventually(lambda: fed.replicas("weighted"), lambda seen: sum(seen.values()) == count)
         return {name: obj["metadata"]["generation"] for name, obj in fed.in_members("weighted").items()}
 
+    def events() -> list[Object]:
+        return fed.host.api().list("events", fieldSelector=selector)["items"]
+
     def reported() -> int:
-        events = fed.host.api().list("events", fieldSelector=selector)["items"]
-        return sum(event.get("count") or 1 for event in events)
+        return sum(event.get("count") or 1 for event in events())
 
     def leading() -> str:
         lease = fed.host.api("kube-admiral-system").get("leases", "federation-controllers")
         return lease["spec"].get("holderIdentity") or ""
 
     with closing(start_on_host(tmp_path / "second", host)) as second:
-        generations, leader, before = scaled(22), leading(), reported()
+        generations, leader = scaled(22), leading()
+        eventually(events, lambda seen: "cluster-01 40 → 8" in str(seen), what="the event of the last decision")
+        before = reported()
         started[-1].kill()
-        eventually(leading, lambda seen: seen not in ("", leader), timeout_s=30)
+        eventually(leading, lambda seen: seen not in ("", leader))
         after = scaled(33)
         assert after == {name: generation + 1 for name, generation in generations.items()}, "one write per change"
         assert eventually(reported, lambda seen: seen > before) == before + 1, "one event per decision"

@@ -177,7 +177,7 @@ def test_unjoining_cleans_the_member_and_leaves_its_workloads(member: Member) ->
     )
     eventually(member.system_namespace, lambda seen: seen is None, what="the system namespace gone")
     assert member.runs_web()
-    assert names_of_rights(member) == []
+    eventually(lambda: names_of_rights(member), lambda seen: not seen, what="its rights gone")
     assert not member.fed.kubectl.api(NAMESPACE).exists("secrets", "frankfurt-credentials")
     host = member.fed.kubectl.api()
     status = eventually(

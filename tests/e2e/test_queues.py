@@ -50,8 +50,11 @@ def test_commands_say_where_a_job_waits_and_for_what(shared_federation: Federati
     why = fedctl("why", "job/second", "-n", namespace, "--kubeconfig", host).stdout
     columns = fed.kubectl("get", "jobqueues", "-n", namespace)
 
-    course = json.loads(fed.kubectl("get", "--raw", "/federation/v1/queuehistory"))["queues"][NAME]
-    assert (course["used"][-1], course["pending"][-1]) == (1.0, 2.0)
+    def course() -> tuple[float, float]:
+        found = fed.api().send("GET", "/federation/v1/queuehistory").json()["queues"][NAME]
+        return found["used"][-1], found["pending"][-1]
+
+    eventually(course, lambda seen: seen == (1.0, 2.0), what="the newest values of the queue's course")
     assert [line.split()[:5] for line in listed.splitlines()[1:]] == [[namespace, "team", NAME, "2", "1"]]
     assert f"needs 1 core, ClusterJobQueue {NAME} has 0 of flavor {NAME} free" in " ".join(waiting.split())
     assert f"needs 3 cores, ClusterJobQueue {NAME} can have at most 2 of flavor {NAME}" in " ".join(waiting.split())

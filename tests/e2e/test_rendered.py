@@ -145,7 +145,8 @@ def test_a_namespace_is_imported_with_what_its_workloads_need_and_can_be_moved(f
     fed.kubectl("patch", "pp", "import-member-2", "-n", "whole", "--type=merge", "-p", patch)
     run(fed, "migrate", "deployment/web", "-n", "whole", "--to", "member-3")
     eventually(lambda: len(pods_of(fed, "member-3", "whole")), lambda count: count == 2)
-    assert fed.api("whole", member="member-3").get("configmaps", "settings")["data"] == {"a": "1"}
+    settings = eventually(lambda: fed.api("whole", member="member-3").find("configmaps", "settings"), bool)
+    assert settings["data"] == {"a": "1"}
     again = run(fed, "import", "--from-cluster", "member-3", "namespace/none", code=1)
     assert "there is no namespace none in member-3" in again
 
@@ -255,11 +256,17 @@ def test_a_change_that_would_empty_a_cluster_is_held_approved_and_undone(fed: Fe
     name = hold["metadata"]["name"]
     assert "PropagationPolicy held/copies" in run(fed, "holds")
     assert "ConfigMap held/settings-00" in fed.kubectl("get", "placementhold", name, "-o", "yaml")
-    events = fed.kubectl("get", "events", "-n", "held", "-o", "jsonpath={.items[*].reason}")
-    assert "PlacementHeld" in events
-    federated = fed.kubectl.json("get", "federatedobject", "settings-00-configmaps", "-n", "held")
-    (scheduled,) = [each for each in federated["status"]["conditions"] if each["type"] == "Scheduled"]
-    assert (scheduled["status"], scheduled["reason"]) == ("False", "Held")
+    host = fed.api("held")
+    eventually(
+        lambda: {event["reason"] for event in host.list("events")["items"]},
+        lambda seen: "PlacementHeld" in seen,
+        what="an event",
+    )
+    eventually(
+        lambda: (host.get("federatedobjects", "settings-00-configmaps").get("status") or {}).get("conditions", ()),
+        lambda seen: ("Scheduled", "False", "Held") in {(c["type"], c["status"], c.get("reason")) for c in seen},
+        what="the condition of a held object",
+    )
     assert settings_in(fed, "member-1", "held") == everything
 
     assert "--reason" in run(fed, "approve", name, code=2)

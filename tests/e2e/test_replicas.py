@@ -173,7 +173,8 @@ def test_a_process_with_one_role_does_nothing_else(postgres: PostgresServer, tmp
         # The API process started first, so it would lead if it was a candidate.
         eventually(lambda: is_leader(work), bool, what="the controllers' process leads")
         label = "apiserver.kubernetes.io/identity"
-        servers = api.api("kube-system").names("leases", labelSelector=label)
+        leases = api.api("kube-system")
+        servers = eventually(lambda: leases.names("leases", labelSelector=label), bool, what="the server's own Lease")
         assert len(servers) == 1, "clients are sent to the API process only"
         # So are the controllers of the API server itself.
         cluster = api.api("")

@@ -131,6 +131,6 @@ async def test_three_instances_share_the_limits_and_refuse_no_pod(tmp_path: Path
 
 async def _wait_counted(client: HTTPClient) -> None:
     """Wait until a controller has written the status; by then every instance got the event of the creation."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         while not (await client.get(WORKLOAD_SPREADS, "burst", "default")).get("status"):  # noqa: ASYNC110  # no event
             await asyncio.sleep(0.05)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 import yaml
 
-from tests.support.federation import Federation, eventually, fedctl
+from tests.support.federation import Federation, Kubectl, eventually, fedctl
 from tests.support.shared import new_namespace
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow("kubectl on a federation"), pytest.mark.xdist_group("shared")]
@@ -156,8 +156,11 @@ def test_a_role_in_the_namespace_is_enough_to_see_its_objects(user: User, tmp_pa
     eventually(lambda: seen("get", "pods").count("Running"), lambda count: count == 3, what="its pods are shown")
     assert seen("logs", "deployment/web", "--tail", "1").count("\n") == 3
     assert seen("describe", "deployment/web").count("Cluster:") == 2
-    listed = [line.split()[1:5] for line in seen("why").splitlines()]
-    assert ["Deployment", "web", "2", "OK"] in listed
+    eventually(
+        lambda: [line.split()[1:5] for line in seen("why").splitlines()],
+        lambda listed: ["Deployment", "web", "2", "OK"] in listed,
+        what="its delivery",
+    )
     assert "Scheduled" in seen("why", "deployment/web").splitlines()[0]
     for arguments in (("get", "secrets"), ("get", "nodes"), ("get", "pods", "-A")):
         done = fedctl(*arguments, check=False, KUBECONFIG=str(kubeconfig))
@@ -205,12 +208,19 @@ def _with_role(user: User, role: str, directory: Path) -> Path:
         entry["user"]["as"] = name
     kubeconfig = directory / name
     kubeconfig.write_text(yaml.safe_dump(config))
+    eventually(
+        lambda: Kubectl(kubeconfig)("auth", "can-i", "get", "deployments", "-n", user.namespace, check=False).strip(),
+        lambda answer: answer == "yes",
+        what="the role in force",
+    )
     return kubeconfig
 
 
 def test_pods_of_members_are_listed_and_have_logs(user: User) -> None:
     user.apply(a_policy(placement=weighted(2, 1)), a_deployment(3))
     user.until_replicas(2, 1)
+    pods = user.fed.api(user.namespace)
+    eventually(lambda: pods.names("pods"), lambda seen: len(seen) == 3, what="the pods of both members")
     rows = [line.split() for line in user.kubectl("get", "pods", "-o", "wide", "--no-headers").splitlines()]
     assert [row[-1] for row in rows] == ["member-1", "member-1", "member-2"]
     assert all(row[0].startswith(f"{row[-1]}-web-") for row in rows)
@@ -276,7 +286,12 @@ def test_deletion_waits_for_the_members(user: User) -> None:
     user.until_rolled_out()
     user.kubectl("delete", "deploy/web", "--timeout=90s")
     assert user.look("deployments", "web") == {}
-    assert user.kubectl("get", "fo,collectedstatuses", "-o", "name") == ""
+    api = user.fed.api(user.namespace)
+    eventually(
+        lambda: api.names("federatedobjects") + api.names("collectedstatuses"),
+        lambda seen: not seen,
+        what="nothing of it on the host",
+    )
 
 
 def test_orphaned_workloads_keep_running_in_the_members(user: User) -> None:
@@ -333,10 +348,14 @@ def test_followers_are_placed_with_their_leader_and_why_shows_it(user: User) -> 
     pod["containers"][0]["envFrom"] = [{"configMapRef": {"name": "settings"}}]
     user.apply(deployment)
     user.until_replicas(2, 2)
-    assert user.data() == {"member-1": {"colour": "blue"}, "member-2": {"colour": "blue"}}
-    output = [line.split() for line in user.why("configmap/settings").splitlines()]
+    blue = {"colour": "blue"}
+    eventually(user.data, lambda seen: seen == {"member-1": blue, "member-2": blue}, what="it follows")
+    output = eventually(
+        lambda: [line.split() for line in user.why("configmap/settings").splitlines()],
+        lambda seen: ["member-1", "yes", "yes", "-", "OK"] in seen,
+        what="delivery",
+    )
     assert output[1:3] == [["follows", "deployment/web"], ["goes", "to", "member-1,", "member-2"]]
-    assert ["member-1", "yes", "yes", "-", "OK"] in output, "delivery"
     user.apply(a_policy(placement=weighted(0, 0, 1), resourceSelectors=deployments))
     eventually(user.data, lambda seen: seen == {"member-3": {"colour": "blue"}}, what="the move")
     user.until_replicas(0, 0, 4)
@@ -348,8 +367,13 @@ def test_changing_a_policy_moves_replicas(user: User) -> None:
     user.apply(a_policy(placement=weighted(0, 2, 1)))
     user.until_replicas(0, 4, 2)
     user.until_rolled_out()
-    events = user.kubectl("get", "events", "--field-selector", "involvedObject.kind=Deployment")
-    assert f"-member-1, member-2 3 → 4, +member-3 2 (PropagationPolicy {user.namespace}/spread)" in events
+    moved = f"-member-1, member-2 3 → 4, +member-3 2 (PropagationPolicy {user.namespace}/spread)"
+    events = user.fed.api(user.namespace)
+    eventually(
+        lambda: events.list("events", fieldSelector="involvedObject.kind=Deployment")["items"],
+        lambda seen: any(moved in event["message"] for event in seen),
+        what="the event of the move",
+    )
     output = user.why("deployment/web")
     assert "rejected by PlacementFilter" in next(row for row in output.splitlines() if row.startswith("member-1"))
 
@@ -370,15 +394,18 @@ def test_why_shows_what_each_cluster_got_and_refused(user: User) -> None:
     user.apply(a_policy(placement=weighted(1, 1)), override, a_deployment())
     rows = eventually(
         lambda: [line.split(maxsplit=5) for line in user.why("deploy/web").partition("\ndelivery\n")[2].splitlines()],
-        lambda seen: ["member-1", "2", "yes", "2", "OK"] in seen,
-        what="the delivery to member-1",
+        lambda seen: ["member-1", "2", "yes", "2", "OK"] in seen and "ApplyOverridesFailed" in str(seen),
+        what="the delivery to member-1, and the refusal for member-2",
     )
     assert rows[1] == ["CLUSTER", "WANTED", "APPLIED", "READY", "STATUS"]
     (refused,) = [row for row in rows if row[0] == "member-2"]
     assert refused[1:5] == ["yes", "no", "-", "ApplyOverridesFailed"]
     assert "nothing" in refused[5]
-    columns = user.kubectl("get", "fo", "-o", "wide").splitlines()
-    assert next(row for row in columns if row.startswith("web-")).split()[1:3] == ["False", "CheckClusters"]
+    eventually(
+        lambda: user.kubectl("get", "fo", "-o", "wide").splitlines(),
+        lambda rows: ["False", "CheckClusters"] in [row.split()[1:3] for row in rows if row.startswith("web-")],
+        what="the summary of the statuses",
+    )
 
 
 def test_a_policy_label_takes_precedence_over_resource_selectors(user: User) -> None:
@@ -405,9 +432,10 @@ def test_an_object_without_a_feasible_cluster_reports_the_reason(user: User) -> 
 
     condition = eventually(scheduled, lambda seen: seen.get("status") == "False", what="Scheduled=False")
     assert "member-1" in condition["message"] or "cluster" in condition["message"]
-    described = user.kubectl("describe", "deploy", "web")
+    described = eventually(
+        lambda: user.kubectl("describe", "deploy", "web"), lambda seen: "Warning" in seen, what="an event as well"
+    )
     assert "Scheduled" in described
-    assert "Warning" in described, "an event as well"
     assert "rejected by ClusterAffinity" in user.why("deploy/web")
     user.apply(a_policy(clusterSelector={"region": "shanghai"}))
     user.until_replicas(0, 0, 4)

@@ -13,12 +13,12 @@ import pytest
 import yaml
 
 from tests.support.argohealth import HEALTHY, PROGRESSING, health_of
-from tests.support.federation import Federation, eventually, fedctl
+from tests.support.federation import PATIENCE_S, Federation, eventually, fedctl
 from tests.support.rest import Refused
 from tests.support.shared import new_namespace
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow("kubectl and Helm wait"), pytest.mark.xdist_group("shared")]
-WAIT_S = 60
+WAIT_S = PATIENCE_S
 NEVER_READY = {"simulator.kubeadmiral.io/ready": "false"}
 RULES_OF_KINDS = {
     "apps/v1": ("Deployment", "StatefulSet", "DaemonSet"),
@@ -238,10 +238,13 @@ def test_nothing_waits_successfully_for_pods_that_are_never_ready(user: User, ki
         "rollout", "status", f"{kind.lower()}/{kind.lower()}", "--timeout=1s", "-n", user.namespace
     )
     assert done.returncode != 0
-    ours = fedctl(
-        *("rollout", "status", f"{kind.lower()}/{kind.lower()}", "-n", user.namespace),
-        check=False,
-        KUBECONFIG=str(user.fed.kubectl.kubeconfig),
+    ours = eventually(
+        lambda: fedctl(
+            *("rollout", "status", f"{kind.lower()}/{kind.lower()}", "-n", user.namespace),
+            check=False,
+            KUBECONFIG=str(user.fed.kubectl.kubeconfig),
+        ),
+        lambda seen: "runs and is not ready" in seen.stdout.replace("\n", " "),
+        what="why it is not ready",
     )
     assert ours.returncode == 1
-    assert "runs and is not ready" in ours.stdout.replace("\n", " "), ours.stdout
