@@ -245,10 +245,12 @@ async def test_the_official_asyncio_client_works_unchanged(api: Api, kubeconfig:
         core = client.CoreV1Api(connection)
         body = client.V1ConfigMap(metadata=client.V1ObjectMeta(name="cm", labels={"a": "b"}), data={"k": "v"})
         await core.create_namespaced_config_map(api.namespace, body)
-        stream = watch.Watch().stream(
-            core.list_namespaced_config_map, api.namespace, label_selector="a=b", timeout_seconds=1
-        )
-        assert [(event["type"], event["object"].metadata.name) async for event in stream] == [("ADDED", "cm")]
+        watcher, seen = watch.Watch(), []
+        options = {"label_selector": "a=b", "timeout_seconds": 60}
+        async for event in watcher.stream(core.list_namespaced_config_map, api.namespace, **options):
+            seen.append((event["type"], event["object"].metadata.name))
+            watcher.stop()
+        assert seen == [("ADDED", "cm")]
         listed = await core.list_namespaced_config_map(api.namespace, label_selector="a=b")
         assert [item.metadata.name for item in listed.items] == ["cm"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 from tests.conformance.apiserver.objects import a_config_map
-from tests.support.rest import Api
+from tests.support.rest import Api, eventually
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, CloseConnection, Event, RejectConnection, RejectData, Request, TextMessage
 
@@ -113,6 +113,10 @@ def test_a_token_may_be_a_subprotocol(api: Api, nobody: Api, *, is_valid: bool) 
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}
     subject = {"kind": "ServiceAccount", "name": "nobody", "namespace": api.namespace}
     api.create("rolebindings", {"metadata": {"name": "r"}, "roleRef": reference, "subjects": [subject]})
+    attributes = {"verb": "watch", "resource": "configmaps", "namespace": api.namespace}
+    review = {"spec": {"resourceAttributes": attributes}}
+    reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    eventually(lambda: nobody.send("POST", reviews, review).json()["status"]["allowed"])
     token = nobody.connection.token if is_valid else base64.b64encode(os.urandom(20)).decode()
     encoded = base64.urlsafe_b64encode(token.encode()).decode().rstrip("=")
     subprotocols = [f"base64url.bearer.authorization.k8s.io.{encoded}", "json.k8s.io"]
