@@ -93,12 +93,18 @@ def tenant(fed: Federated, host: Path, tmp_path_factory: pytest.TempPathFactory)
     return found
 
 
-def test_the_quickstart_runs(fed: Federated) -> None:  # noqa: F811  # the fixture
+@pytest.fixture(scope="module")
+def quickstart(fed: Federated) -> None:  # noqa: F811  # the fixture
+    """The quickstart, in a namespace of its own."""
     fed.host("create", "namespace", "quickstart")
     for file in sorted((ROOT / "examples" / "quickstart").glob("*.yaml")):
         text = file.read_text().replace("namespace: default", "namespace: quickstart")
         fed.host("apply", "-f", "-", stdin=text.replace("cluster: member-", "cluster: cluster-0"))
-    fed.host("rollout", "status", "-n", "quickstart", "deploy/nginx", "--timeout=60s")
+    fed.host("rollout", "status", "-n", "quickstart", "deploy/nginx", "--timeout=90s")
+
+
+@pytest.mark.usefixtures("quickstart")
+def test_the_quickstart_runs(fed: Federated) -> None:  # noqa: F811  # the fixture
     deployment = fed.host.json("get", "deploy", "nginx", "-n", "quickstart")
     assert deployment["status"]["readyReplicas"] == 8
     divided = fed.in_members("nginx", "quickstart")
@@ -111,6 +117,7 @@ def test_the_quickstart_runs(fed: Federated) -> None:  # noqa: F811  # the fixtu
     assert "PropagationPolicy quickstart/divide-nginx" in why
 
 
+@pytest.mark.usefixtures("quickstart")
 def test_the_web_ui_shows_and_scales_with_the_token_of_its_user(
     fed: Federated,  # noqa: F811  # the fixture
     started: list[Federation],
@@ -140,6 +147,7 @@ def test_the_web_ui_shows_and_scales_with_the_token_of_its_user(
     fed.host("scale", "-n", "quickstart", "deploy/nginx", "--replicas=8")
 
 
+@pytest.mark.usefixtures("quickstart")
 def test_a_new_image_reaches_the_members_and_is_taken_back(fed: Federated) -> None:  # noqa: F811  # the fixture
     here = ("-n", "quickstart", "deploy/nginx")
 

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_existing_host import test_the_quickstart_runs  # noqa: F401  # collected here, with the fixture `serve` below
+from tests.e2e.test_existing_host import (  # noqa: F401  # collected here, with the fixture `serve` below
+    quickstart,
+    test_the_quickstart_runs,
+)
 from tests.e2e.test_replicas import is_leader
 from tests.e2e.test_seeds_003 import Serve, fed, provide  # noqa: F401  # fixtures
 from tests.support.federation import Federation, eventually, start_serve

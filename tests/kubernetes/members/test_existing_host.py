@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.test_existing_host import (  # noqa: F401  # collected here, with the fixture `host` below
     fed,
+    quickstart,
     serve,
     started,
     tenant,
