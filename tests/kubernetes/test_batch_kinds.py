@@ -137,7 +137,7 @@ def test_the_samples_are_accepted_and_their_pods_are_counted(cluster: Cluster, p
         def is_answered(seen: Any) -> bool:
             return not any(text in seen.stderr for text in ("NotFound", "no matches for kind", "could not find"))
 
-        answer = eventually(create, is_answered, timeout_s=20, what="a served kind")
+        answer = eventually(create, is_answered, what="a served kind")
         assert answer.returncode == 0, answer.stderr
         stored = yaml.safe_load(answer.stdout)
         pods = counted_demand_of(stored, type_of(definition, stored["apiVersion"].rpartition("/")[2]))
