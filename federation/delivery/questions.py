@@ -197,7 +197,7 @@ class Questions:
                     is_ours = outcome.status is not ClusterStatus.OK
                     self._records.record_check(key, outcome.object if is_ours else None)
                 elif outcome.status is ClusterStatus.OK:
-                    self._records.record_absence(key)
+                    self._record_absence(propagation, key)
                 elif outcome.object is not None:
                     self._records.record_write(key, outcome.object, "", is_subset=True)
                 else:
@@ -207,6 +207,13 @@ class Questions:
                 self._record_end(propagation, key, outcome)
             case Question.SCALER:
                 self._record_scaler(propagation, key, outcome)
+
+    def _record_absence(self, propagation: Propagation, key: MemberKey) -> None:
+        """Record that the member lacks the object. The steps counted the pods that it may have had: plan them again."""
+        is_counted = self._records.get(key).sent is not None
+        self._records.record_absence(key)
+        if is_counted:
+            self._enqueue(propagation.aim.key)
 
     def _record_end(self, propagation: Propagation, key: MemberKey, outcome: Outcome) -> None:
         told = outcome.object

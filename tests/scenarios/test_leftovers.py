@@ -261,3 +261,22 @@ async def test_force_after_an_ordinary_removal_that_waits_records_what_is_left()
         await world.join("east")
         await world.until_equal(lambda: _leftovers(world), [])
         assert await world.replicas("web") == {}
+
+
+async def test_an_unanswered_write_of_an_earlier_object_holds_no_place_in_the_budget_of_a_new_one() -> None:
+    """Whether the write took effect is asked where the new object has no copy yet, and the answer plans its steps."""
+    async with a_world_without_pods() as world:
+        await _running(world)
+        world.members["east"].line.mode = "down"
+        await world.scale("web", 9)
+        await world.until_ready("east", status="Unknown")
+        await world.user.delete(DEPLOYMENTS, "web", "default")
+        await world.until_gone(DEPLOYMENTS, "web")
+        await world.bring_back("east")
+        await world.until_equal(lambda: _leftovers(world), [])
+
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": a_policy({"north": 1})["spec"]})
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=1))
+        await world.until_available("web", 1)
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": a_policy({"east": 1})["spec"]})
+        await world.until_replicas("web", {"east": 1})

@@ -341,7 +341,7 @@ class MemberRecord(NamedTuple):
     def after_absence(self) -> "MemberRecord":
         """Return the record after the member itself confirmed that it has no such object of ours."""
         owner = self.owner if self.state is State.GONE else ""
-        changes = {"written": None, "accepted": None, "failure": None, "deleted_uid": "", "lost_uid": ""}
+        changes = {"written": None, "accepted": None, "failure": None, "deleted_uid": "", "lost_uid": "", "sent": None}
         return self._after(Event.ABSENT, owner=owner, **changes)
 
     def after_check(self, found: Object | None, now_s: float) -> "MemberRecord":
