@@ -114,6 +114,21 @@ async def test_a_member_that_joined_before_uids_were_recorded_gets_its_uid_recor
         await world.until(recorded)
 
 
+async def test_a_leaving_cluster_says_that_another_one_has_its_address_also_after_a_restart() -> None:
+    async with a_world(members=("east",)) as world:
+        world.members["east"].line.mode = "down"
+        await world.user.delete(FEDERATED_CLUSTERS, "east")
+        await world.pass_time(5)
+        await world.stop()
+        await world.replace_member("east", None)
+        world.members["east"].line.mend()
+        await world.restart()
+        await until_reason(world, "east", names.CLUSTER_READY, names.REASON_IDENTITY_MISMATCH)
+        await world.unjoin_by_force("east")
+        await world.until_gone(FEDERATED_CLUSTERS, "east")
+        del world.members["east"]
+
+
 async def test_the_host_cannot_join_itself_whatever_its_url() -> None:
     async with a_world(members=("east",)) as world:
         line = MemberLine(world.registry, world.clock)

@@ -238,6 +238,10 @@ class Reconciler:
         if without_finalizers(cluster, clusternames.FEDERATED_CLUSTER_FINALIZER):
             # Other controllers still need the member: after a restart it is connected here.
             return await self._follow(name, cluster) if is_joined else DONE
+        if is_joined:
+            self._connect(cluster)
+            if name in self._pool.clusters:
+                self._start(name)  # its conditions say why it cannot leave, also after a restart
         annotations = cluster["metadata"].get("annotations") or {}
         reason = annotations.get(names.FORCED_REMOVAL)
         if reason is not None and names.LEFTOVERS_RECORDED not in annotations:
