@@ -9,10 +9,10 @@ and pods have separate informers with slim objects, only where capacity is neede
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import prometheus_client
 
@@ -24,8 +24,10 @@ from federation.client.breaker import Breaker
 from federation.client.client import Client
 from federation.runtime.admittance import CacheBudget, Transform
 from federation.runtime.handlers import Handler
+from federation.runtime.indexer import CacheKey
 from federation.runtime.informer import Informer, InformerOptions
 from federation.runtime.informers import Informers
+from federation.runtime.memberclients import Clients, ClusterListener
 from federation.runtime.pageslots import PageSlots
 from federation.runtime.podstream import WITHOUT_NODE, PodStream
 from federation.runtime.replay import replay
@@ -51,31 +53,8 @@ BY_CONTROLLER = "controller"
 RunningHandler = Callable[[str, Object | None, int], None]
 """Called with a cluster and what a `PodHandler` gets."""
 SyncListener = Callable[[str, Resource], None]
-ClusterListener = Callable[[str], None]
-
-
-class Clients(Protocol):
-    """The source of members' clients: a `ClusterPool`."""
-
-    def client(self, cluster: str) -> Client:
-        """Return the cluster's client, the same object for as long as the cluster is joined; NotFound when unknown."""
-        ...
-
-    def breaker(self, cluster: str) -> Breaker | None:
-        """Return the cluster's circuit breaker, None without a client."""
-        ...
-
-    async def check_identity(self, cluster: str) -> str:
-        """Check the cluster's identity if that is due, and return its uid; ClusterIdentityMismatch."""
-        ...
-
-    def add_listener(self, on_rebuilt: ClusterListener) -> Callable[[], None]:
-        """Call `on_rebuilt` with the name of each cluster whose endpoint or credentials changed."""
-        ...
-
-    def add_recovery_listener(self, on_recovered: ClusterListener) -> None:
-        """Call `on_recovered` with the name of each cluster whose circuit closes again."""
-        ...
+DiscardListener = Callable[[Resource, Iterator[CacheKey]], None]
+"""Called with a resource and the namespaces and names of the objects that a discarded cache had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +121,7 @@ class Members:
         self._sync_listeners: list[SyncListener] = []
         self._served_listeners: list[SyncListener] = []
         self._connection_listeners: list[ClusterListener] = []
+        self._discard_listeners: list[DiscardListener] = []
         self._group: asyncio.TaskGroup | None = None
         self._page_slots = PageSlots(self._clock)
         clients.add_listener(self._on_rebuilt)
@@ -208,6 +188,9 @@ class Members:
                 task.cancel()
             with contextlib.suppress(KeyError):
                 _ready.remove(cluster)
+            for resource, informer in member.by_resource.items():
+                for listener in self._discard_listeners:
+                    listener(resource, informer.cache.keys())
 
     # -- resources
 
@@ -269,6 +252,10 @@ class Members:
     def add_connection_listener(self, listener: ClusterListener) -> None:
         """Call the listener when the endpoint or the credentials of a cluster have changed."""
         self._connection_listeners.append(listener)
+
+    def add_discard_listener(self, listener: DiscardListener) -> None:
+        """Call the listener for each cache of a cluster that has left: what it showed is no longer known."""
+        self._discard_listeners.append(listener)
 
     # -- capacity
 

@@ -7,7 +7,7 @@ from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import COLLECTED_STATUSES, PROPAGATION_POLICIES
+from federation.api.resources import COLLECTED_STATUSES, FEDERATED_CLUSTERS, PROPAGATION_POLICIES
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import DEPLOYMENTS
 from federation.planning.federatedobject.naming import federated_object_name
@@ -30,6 +30,20 @@ async def _stale(world: World) -> list[str]:
     name = federated_object_name("web", "deployments.apps")
     found = await world.find(COLLECTED_STATUSES, name) or {"clusters": []}
     return [entry["cluster"] for entry in found["clusters"] if entry.get("stale")]
+
+
+async def test_a_cluster_that_leaves_takes_its_entry_with_it() -> None:
+    """Also when nothing changes in the others, as with a workload of copies."""
+    async with a_world(has_workloads=False, has_reports=True) as world:
+        policy = a_policy({"east": 1, "north": 1})
+        policy["spec"]["schedulingMode"] = "Duplicate"
+        await world.create(PROPAGATION_POLICIES, policy)
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=2))
+        await world.until_equal(lambda: _collected(world), {"east": 2, "north": 2})
+        await world.settle()
+        await world.user.delete(FEDERATED_CLUSTERS, "north")
+        await world.until_equal(lambda: _collected(world), {"east": 2})
+        del world.members["north"]
 
 
 async def test_the_last_known_status_counts_while_the_member_is_unreachable() -> None:

@@ -1,9 +1,10 @@
 """Triggers of status collection, and its wiring; the steps are in `reconcile.py`.
 
-Every change of a member object is a trigger; a `Coalescer` spaces the writes, so that a rollout with hundreds of status
-changes costs one write per interval.
+Every change of a member object is a trigger, and so is the end of a member's cache. A `Coalescer` spaces the writes, so
+that a rollout with hundreds of status changes costs one write per interval.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from federation.apimachinery.resources import Object, Resource
@@ -12,6 +13,7 @@ from federation.delivery.rules.status import stale_clusters
 from federation.planning.status.debounce import Coalescer, Pace
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.host import Host
+from federation.runtime.indexer import CacheKey
 from federation.runtime.subscription import Triggers
 
 
@@ -44,6 +46,7 @@ class StatusCollectController:
         host.objects.subscribe(self._on_federated, _TRIGGERS, is_late=True)
         host.members.add_handler(self._on_member)
         host.members.add_sync_listener(self._on_synced)
+        host.members.add_discard_listener(self._on_discarded)
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -64,6 +67,16 @@ class StatusCollectController:
 
     def _on_synced(self, cluster: str, resource: Resource) -> None:  # noqa: ARG002  # a listener's signature
         """Drop the entries that the cluster had before this start, of objects that it lost since."""
+        for key in self._reconciler.take_incomplete(resource):
+            self._enqueue(key)
+
+    def _on_discarded(self, resource: Resource, shown: Iterable[CacheKey]) -> None:
+        """Drop the entries of a cluster that has left, also those that were kept while its cache was incomplete."""
+        type_ = self._objects.types.for_resource(resource)
+        if type_ is None or not type_.collect:
+            return
+        for namespace, name in shown:
+            self._enqueue(self._objects.key_for(type_, namespace, name))
         for key in self._reconciler.take_incomplete(resource):
             self._enqueue(key)
 

@@ -5,7 +5,7 @@ from tests.unit.runtime.conftest import FaultyClient
 
 from federation.api import names
 from federation.apimachinery.errors import ClusterUnreachable
-from federation.apimachinery.resources import CONFIGMAPS, NODES, PODS, SECRETS
+from federation.apimachinery.resources import CONFIGMAPS, NODES, PODS, SECRETS, Resource
 from federation.client.pool import ClusterPool
 from federation.runtime.members import Members
 
@@ -119,10 +119,13 @@ async def test_removal_of_a_cluster_sends_no_delete_events(members, clusters, st
     await settle()
     heard: list[str] = []
     members.add_handler(lambda cluster, resource, old, new: heard.append("delete" if new is None else "add"))
+    discarded: list[tuple[Resource, list[tuple[str, str]]]] = []
+    members.add_discard_listener(lambda resource, shown: discarded.append((resource, list(shown))))
     members.remove_cluster("m1")
     members.remove_cluster("m1")
     await settle()
     assert heard == ["add"]
+    assert discarded == [(CONFIGMAPS, [("default", "mine")])]
     assert members.clusters == []
     assert not members.is_synced("m1", CONFIGMAPS)
     members.add_cluster("m1")
