@@ -215,7 +215,8 @@ async def running_federation(options: argparse.Namespace, directory: Path) -> As
             near = {name: load_kubeconfig(path, "") for name, path in kubeconfigs.items()}
             connections = await stack.enter_async_context(at_distance(near, options.latency))
             clients = {name: HTTPClient(connection) for name, connection in connections.items()}
-            sampler = Sampler({**to_groups(planes), "members": processes})
+            # This process is the bare client, and with real members it runs their kubelets, too.
+            sampler = Sampler({**to_groups(planes), "members": processes, "client": [psutil.Process()]})
             try:
                 yield Federation(hosts, clients, connections, sampler, store)
             finally:
@@ -275,6 +276,10 @@ class Federation:
         used = {name: self.sampler.cpu_s(name) for name in self.sampler.rss_peak_mb}
         return used if self.store.server is None else {**used, "database": self.store.cpu_s()}
 
+    def cpu_s_since(self, before: dict[str, float]) -> dict[str, float]:
+        """Return the CPU seconds of every group since an earlier answer of `cpu_s`."""
+        return {name: round(used - before[name], 2) for name, used in self.cpu_s().items()}
+
 
 async def measure(options: argparse.Namespace, federation: Federation) -> dict[str, float | int]:
     host, clients, sampler = federation.host, federation.clients, federation.sampler
@@ -300,7 +305,7 @@ async def measure(options: argparse.Namespace, federation: Federation) -> dict[s
             if not options.rate:
                 results.update(await measure_fan_out(options, federation, arrivals, healthy))
                 results.update(await measure_delete(options, federation, arrivals, healthy))
-                results.update(await measure_bare(bare, list(clients.values()), options))
+                results.update(await measure_bare(bare, federation, options))
         for task in background:
             task.cancel()
     results |= {f"{name}_rss_peak_mb": round(peak, 1) for name, peak in sampler.rss_peak_mb.items()}
@@ -471,7 +476,7 @@ async def measure_override(
     New images are rolled out within the limits of each Deployment's strategy, over all members together: one waits for
     the new pods of another. That ends when the members have replaced all pods.
     """
-    sampler, count = federation.sampler, options.deployments
+    count = options.deployments
     results: dict[str, float] = {}
     changes: dict[str, tuple[Object, Callable[[Object], bool]]] = {
         "override": (to_override("2.0", "2"), lambda d: d["metadata"]["labels"].get(LABEL) == "2"),
@@ -479,12 +484,15 @@ async def measure_override(
     }
     for name, (policy, has_arrived) in changes.items():
         arrivals.expect(has_arrived)
-        began, cpu, work = time.monotonic(), sampler.cpu_s("control"), await federation.work()
+        began, before, work = time.monotonic(), federation.cpu_s(), await federation.work()
         patch = {"spec": policy["spec"]}
         await federation.host.patch(OVERRIDE_POLICIES, "bench", patch, patch_type=PatchType.MERGE, namespace=NAMESPACE)
         await arrivals.wait(count, members, options.timeout)
         results["rollout_s" if name == "rollout" else f"{name}_fan_out_s"] = round(time.monotonic() - began, 3)
-        results[f"{name}_cpu_s"] = round(sampler.cpu_s("control") - cpu, 2)
+        used = federation.cpu_s_since(before)
+        results[f"{name}_cpu_s"] = used["control"]
+        if name == "rollout":
+            results |= {f"rollout_{group}_cpu_s": cpu_s for group, cpu_s in used.items()}
         await wait_for_status(federation.host, count, options.timeout)
         counted = (await federation.work()).since(work, count)
         results |= {f"{each}_per_{name}": value for each, value in counted.items()}
@@ -513,12 +521,12 @@ async def measure_delete(
     }
 
 
-async def measure_bare(bare: BareClient, clients: list[HTTPClient], options: argparse.Namespace) -> dict[str, float]:
+async def measure_bare(bare: BareClient, federation: Federation, options: argparse.Namespace) -> dict[str, float]:
     """Return the seconds that a client without a control plane needs for the same changes of the same members.
 
     The image is rolled out by a perfect controller, within the same limits over all members.
     """
-    replicas = options.replicas
+    clients, replicas = list(federation.clients.values()), options.replicas
     changes = {
         "bare_client_s": (replicas, "1.0", ""),
         "bare_scale_s": (replicas * 2, "1.0", ""),
@@ -529,7 +537,9 @@ async def measure_bare(bare: BareClient, clients: list[HTTPClient], options: arg
         results[name] = round(await bare.apply_all(*change), 3)
         await bare.settle()
     perfect = PerfectRollout(bare, clients, replicas * 2, options.rollout_limit or DEFAULT_LIMIT)
+    before = federation.cpu_s()
     results["perfect_rollout_s"] = round(await perfect.run("2.0", "changed"), 3)
+    results |= {f"perfect_rollout_{group}_cpu_s": used for group, used in federation.cpu_s_since(before).items()}
     await bare.settle()
     return {**results, "bare_delete_s": round(await bare.delete_all(), 3)}
 

@@ -58,7 +58,7 @@ from federation.settingfiles import read_providers, read_sources
 from federation.settings import Settings
 
 Run = Callable[[], Awaitable[None]]
-_PARSED_MAX = 2_048
+_PARSED_MAX = 1_024
 """Objects of one kind on the host that stay parsed in the cache: those in work, and all of kinds with few objects."""
 
 

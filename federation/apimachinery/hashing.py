@@ -14,7 +14,7 @@ _PRIME = 16777619
 _MASK = 0xFFFFFFFF
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=1024)
 def fnv1_32(text: str) -> int:
     """Return the FNV-1 hash of the text's UTF-8 bytes as an unsigned 32 bit number."""
     value = _OFFSET

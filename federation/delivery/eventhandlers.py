@@ -178,7 +178,7 @@ class EventHandlers:
         if type_ is None or obj is None:
             return
         metadata = obj["metadata"]
-        key = MemberKey(cluster, resource, metadata.get("namespace", ""), metadata["name"])
+        key = MemberKey(cluster, resource, *key_of(obj))
         federated_key = self._objects.key_for(type_, key.namespace, key.name)
         if new is None:
             if is_finished((resource.group, resource.kind), obj):

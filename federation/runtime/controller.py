@@ -8,6 +8,7 @@ off too. Constructors start nothing; `run()` runs until cancelled.
 import asyncio
 import contextlib
 import random
+import sys
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -62,9 +63,9 @@ DONE = Result()
 
 
 def key_of(obj: dict[str, Any]) -> Key:
-    """Return the key of an object."""
+    """Return the key of an object, with the strings that the keys of caches have."""
     metadata = obj["metadata"]
-    return Key(metadata.get("namespace", ""), metadata["name"])
+    return Key(sys.intern(metadata.get("namespace", "")), sys.intern(metadata["name"]))
 
 
 @dataclass(frozen=True, slots=True)

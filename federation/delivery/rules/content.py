@@ -4,6 +4,7 @@
 keeps replicas for a while should be as it is, with that number of replicas.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -70,7 +71,7 @@ def member_key(federated: Object, type_: FederatedType, cluster: str) -> MemberK
     """Return the key of a federated object's member object in a cluster."""
     name = str(federated["spec"]["template"]["metadata"]["name"])
     namespace = federated["metadata"].get("namespace", "") if type_.resource.namespaced else ""
-    return MemberKey(cluster, type_.resource, namespace, name)
+    return MemberKey(cluster, type_.resource, sys.intern(namespace), sys.intern(name))
 
 
 @dataclass(frozen=True, slots=True)

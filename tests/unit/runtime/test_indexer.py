@@ -1,8 +1,11 @@
 """Objects, and indexes in step with them."""
 
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from federation.runtime.controller import key_of
 from federation.runtime.indexer import Cache, cache_key
 
 
@@ -81,3 +84,11 @@ def test_the_objects_of_a_long_list_are_text_from_the_place_where_the_cache_has_
     changed = an_object("a", "x1", "blue")
     cache.put(cache_key(changed), changed, is_listed=True)
     assert cache.get("a", "x1") == changed
+
+
+def test_equal_names_of_different_answers_are_one_string_in_all_keys() -> None:
+    answers = [json.loads('{"metadata": {"namespace": "a-namespace", "name": "a-name"}}') for _ in range(2)]
+    first, second = map(cache_key, answers)
+    assert answers[0]["metadata"]["name"] is not answers[1]["metadata"]["name"]
+    assert first[0] is second[0] is key_of(answers[0]).namespace
+    assert first[1] is second[1] is key_of(answers[1]).name
