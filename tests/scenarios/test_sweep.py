@@ -149,6 +149,62 @@ async def test_a_copy_of_an_object_that_no_policy_places_is_reported() -> None:
         await world.until_equal(lambda: _leftovers(world), [])
 
 
+@pytest.mark.parametrize("cause", ["placed", "created"])
+async def test_a_reported_copy_is_removed_once_its_object_is_placed_elsewhere(cause: str) -> None:
+    """A report is the verdict of one moment: the placement that came later is evidence."""
+    async with a_world_without_pods() as world:
+        if cause == "placed":
+            await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        else:
+            await world.create(PROPAGATION_POLICIES, a_policy({"north": 1}))
+        await world.settle()
+        east = world.members["east"]
+        await east.admin.create(DEPLOYMENTS, _managed(a_deployment("web", replicas=2)))
+        await world.until_equal(lambda: _leftovers(world), [("east", "web", "Keep")])
+        await world.pass_time(60)
+        assert await east.replicas("web") == 2
+        if cause == "placed":
+            await world.create(PROPAGATION_POLICIES, a_policy({"north": 1}))
+        else:
+            await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await world.until_replicas("web", {"north": 3})
+        await world.until_equal(lambda: _leftovers(world), [])
+
+
+async def test_a_record_that_becomes_a_report_is_judged_by_the_placement_of_its_object() -> None:
+    """A slow member: the object of the record was replaced before its deletion, and no sweep comes afterwards."""
+    async with a_world_without_pods() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await world.until_replicas("web", {"east": 3})
+        await world.settle()
+        east = world.members["east"]
+        east.line.delays_s.update(dict.fromkeys(("get", "patch", "delete"), 40.0))
+        await world.user.delete(DEPLOYMENTS, "web", "default")
+        await world.until_gone(DEPLOYMENTS, "web")
+        assert await _leftovers(world) == [("east", "web", "Delete")]
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": a_policy({"north": 1})["spec"]})
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await east.admin.delete(DEPLOYMENTS, "web", "default")
+        await east.admin.create(DEPLOYMENTS, _managed(a_deployment("web", replicas=2)))
+        await world.pass_time(60)
+        assert await world.replicas("web") == {"east": 2, "north": 3}
+        east.line.delays_s.clear()
+        await world.until_replicas("web", {"north": 3})
+        await world.until_equal(lambda: _leftovers(world), [])
+
+
+async def test_the_report_of_a_copy_ends_when_the_copy_is_delivered() -> None:
+    async with a_world_without_pods() as world:
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await world.settle()
+        await world.members["east"].admin.create(DEPLOYMENTS, _managed(a_deployment("web", replicas=2)))
+        await world.until_equal(lambda: _leftovers(world), [("east", "web", "Keep")])
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        await world.until_replicas("web", {"east": 3})
+        await world.until_equal(lambda: _leftovers(world), [])
+
+
 async def test_a_revoked_secret_does_not_come_back_with_a_restored_member() -> None:
     async with a_world_without_pods() as world:
         await world.create(PROPAGATION_POLICIES, _selecting("Secret", "east", "north"))

@@ -1,7 +1,8 @@
 """Triggers of the leftovers controller, and its wiring; the steps are in `reconcile.py` and `sweep.py`.
 
 A record is reconciled when it is written or changed, and when its cluster becomes ready. A member is swept soon after
-it becomes ready, soon after an object appears in it that no federated object names, and daily.
+it becomes ready, soon after an object appears in it that no federated object names, and daily. A report is the verdict
+of one moment, so the member is also swept soon after the federated object of a reported object allows another verdict.
 """
 
 import asyncio
@@ -12,9 +13,11 @@ from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.resources import Object, Resource
 from federation.controllers.leftovers.reconcile import Reconciler
 from federation.controllers.leftovers.sweep import Sweep
-from federation.delivery.host.tombstones import Tombstones
+from federation.delivery.host.tombstones import Tombstones, parse
+from federation.delivery.rules.content import member_key
 from federation.delivery.rules.plan import cluster_state_of
 from federation.guard.suspensions import Suspensions
+from federation.planning.leftovers.record import Record
 from federation.planning.leftovers.strays import StrayAction, is_written_by_us, judge_federated, policy_of
 from federation.runtime.controller import Controller, ControllerOptions
 from federation.runtime.host import Host
@@ -68,6 +71,7 @@ class LeftoverController:
             options=ControllerOptions(reconcile_timeout_s=_SWEEP_TIMEOUT_S),
         )
         tombstones.add_handler(self._on_leftover)
+        host.objects.subscribe(self._on_federated, None, is_replayed=False, is_late=True)
         self._clusters.add_handler(self._on_cluster)
         host.members.add_handler(self._on_member_object)
 
@@ -81,8 +85,36 @@ class LeftoverController:
             group.create_task(self.sweeps.run(), name="sweep")
 
     def _on_leftover(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
-        if new is not None:
-            self.controller.enqueue(new["metadata"]["name"])
+        if new is None:
+            return
+        self.controller.enqueue(new["metadata"]["name"])
+        if self._is_running and (record := parse(new)) is not None:
+            type_ = self._objects.types.for_resource(record.resource)
+            key = self._objects.key_for(type_, record.namespace, record.name) if type_ is not None else None
+            federated = self._objects.get(key) if key is not None else None
+            if federated is not None:
+                # It may have been placed between the verdict and this event.
+                self._judge_again(record, None, federated)
+
+    def _on_federated(self, old: Object | None, new: Object | None) -> None:
+        if new is None or not self._is_running:
+            return
+        type_ = self._objects.type_of(new)
+        records = self._tombstones.of_object(member_key(new, type_, "")) if type_ is not None else ()
+        for record in records:
+            self._judge_again(record, old, new)
+
+    def _judge_again(self, record: Record, old: Object | None, new: Object) -> None:
+        """Sweep the member of a report if the change of its federated object decides about the reported object."""
+        cluster = self._clusters.get("", record.cluster)
+        if record.is_pending or cluster is None or not cluster_state_of(cluster).ready:
+            return  # a member is swept when it becomes ready
+        policy = policy_of(cluster)
+        verdict = judge_federated(new, record.cluster, policy)
+        if verdict in (StrayAction.REPORT, StrayAction.UNDECIDED):
+            return
+        if old is None or judge_federated(old, record.cluster, policy) is not verdict:
+            self.sweeps.enqueue(record.cluster, after_s=self._delay_s)
 
     def _on_suspension(self) -> None:
         """Look at every record again: a suspension that was changed or removed may have held any of them."""
