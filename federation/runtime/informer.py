@@ -1,6 +1,7 @@
 """A cache of one collection: list in pages, watch from that revision, list again when the watch expires.
 
 While the server does not answer, the cache keeps its objects: only a watch event or a complete list removes one.
+After a failure, a watch goes on only in a history that the server proves to have (`lineage.py`); otherwise it lists.
 Handlers (`handlers.py`) get `(old, new)` and must be cheap: they enqueue keys. Cached objects are read-only. An
 informer lives as long as the collection has users; `informers.py` shares the host's informers, `members.py` those of
 the members.
@@ -15,7 +16,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import structlog
-from prometheus_client import Counter, Gauge
 
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.errors import (
@@ -25,13 +25,14 @@ from federation.apimachinery.errors import (
     ClusterUnreachable,
     RequestTimeout,
 )
-from federation.apimachinery.metrics import show
 from federation.apimachinery.objectshape import is_storable
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client, ObjectPage, Objects, WatchBatch, WatchEventType
 from federation.runtime.admittance import Admittance, CacheBudget, Transform, bookmark_revision, is_within, needs_list
 from federation.runtime.handlers import Handler, Handlers
 from federation.runtime.indexer import Cache, CacheKey, cache_key, to_revision
+from federation.runtime.informercounts import InformerCounts
+from federation.runtime.lineage import Lineage
 from federation.runtime.listpages import opened, read_pages
 from federation.runtime.replay import replay
 from federation.runtime.revisionwaiters import RevisionWaiters
@@ -40,16 +41,6 @@ from federation.runtime.timeslice import host_list, in_turns
 from federation.runtime.workqueue import Jitter
 
 _log = structlog.get_logger(__name__)
-
-_lists = Counter("federation_runtime_informer_lists_total", "Complete lists", ["cluster", "resource"])
-_events = Counter("federation_runtime_informer_events_total", "Watch events", ["cluster", "resource"])
-_failures = Counter(
-    "federation_runtime_informer_failures_total", "Lists and watches that failed", ["cluster", "resource"]
-)
-_handler_failures = Counter(
-    "federation_runtime_informer_handler_failures_total", "Handlers that raised: a bug of ours", ["cluster", "resource"]
-)
-_objects = Gauge("federation_runtime_informer_objects", "Objects in the cache", ["cluster", "resource"])
 
 _HEALTHY_S = 1.0
 """A watch that lasted this long is no failure, even without events."""
@@ -93,8 +84,9 @@ class Informer:
         budget: CacheBudget | None = None,
         parsed_max: int = 0,
         skips: Callable[[bytes], bool] | None = None,
+        lineage: Lineage | None = None,
     ) -> None:
-        """`skips` as in `Client.watch`: the revision stays that of the last event which was read."""
+        """`skips` as in `Client.watch`: the revision stays that of the last event read. `lineage` is the client's."""
         self.resource = resource
         self.namespace = namespace
         self.label_selector = label_selector
@@ -121,20 +113,18 @@ class Informer:
             pages_max=self._options.list_pages_max,
             objects_max=self._options.list_objects_max,
         )
+        self._track = (lineage or Lineage()).track(client, resource, self.cache, self._admittance.shrink)
         self._revision = ""
         self._must_list = True
+        self._must_prove = False
         self._synced = asyncio.Event()
         self._progress = 0
         self._epoch = 0
         self._waiters = RevisionWaiters(self._clock)
         self._pause: asyncio.Future[None] | None = None
         self._watching: asyncio.Future[None] | None = None
-        labels = (cluster, resource.group_resource)
-        self._lists, self._events = _lists.labels(*labels), _events.labels(*labels)
-        self._failed = _failures.labels(*labels)
-        failed = partial(_note_failed_handler, _handler_failures.labels(*labels), self._admittance, labels)
-        self._handlers = Handlers(self.cache, self._clock, failed)
-        show(_objects.labels(*labels), self.cache, len)
+        self._counts = InformerCounts(cluster, resource, self.cache)
+        self._handlers = Handlers(self.cache, self._clock, partial(self._counts.note_failed_handler, self._admittance))
 
     @property
     def limit_exceeded(self) -> str:
@@ -149,6 +139,7 @@ class Informer:
     def release(self) -> None:
         """Return the memory of the cache to the budget. Call it when the informer has stopped."""
         self._admittance.forget_all()
+        self._track.end()
 
     # -- reading
 
@@ -237,6 +228,8 @@ class Informer:
                 if failure is None:
                     continue
             # A server that ends every watch at once counts as failing, so that there is no loop without a pause.
+            self._must_prove = True
+            self._track.doubt()
             await self._wait(pause_s * (0.5 + 0.5 * self._jitter()))
             pause_s = min(pause_s * 2, self._options.backoff_s_max)
 
@@ -251,6 +244,9 @@ class Informer:
     async def _follow(self) -> Exception | None:
         """List if necessary, and watch until the watch ends; return the failure, None for a regular end."""
         try:
+            if self._must_prove and not self._must_list:
+                self._must_list = not await self._has_our_history() or self._must_list
+            self._must_prove = False
             if self._must_list:
                 await self._list_all()
             await self._watch()
@@ -263,7 +259,7 @@ class Informer:
             elif needs_list(failure):
                 self._must_list = True
             else:
-                self._failed.inc()
+                self._counts.failures.inc()
                 _log.debug(
                     "informer lost its server",
                     cluster=self.cluster,
@@ -272,6 +268,12 @@ class Informer:
                 )
             return failure
         return None
+
+    async def _has_our_history(self) -> bool:
+        """Return whether a watch may go on, from the revision that is set: the server was away, perhaps restored."""
+        if revision := await self._track.resume(self._revision):
+            self._revision = revision
+        return bool(revision)
 
     async def _list_all(self) -> None:
         """Bring the cache to the state of one complete list, page by page; deletions wait for the last page."""
@@ -295,6 +297,7 @@ class Informer:
             async for page, is_first in pages:
                 if is_first:
                     seen.clear()
+                    self._track.restart()
                     revision = page.resource_version
                 self._admittance.check_objects(len(seen) + len(page.items))
                 async for part in in_turns(page.items, self._clock, is_limited=bool(self.cluster)):
@@ -314,7 +317,7 @@ class Informer:
 
     def _end_list(self, revision: str, epoch: int) -> None:
         self._must_list = epoch != self._epoch  # True if `invalidate` was called during the list
-        self._lists.inc()
+        self._counts.lists.inc()
         self._admittance.exceeded = ""
         self.is_connected = True
         self.server.record_answer()
@@ -390,7 +393,7 @@ class Informer:
                 continue
             self._revision = revision
         if changes:
-            self._events.inc(changes)
+            self._counts.events.inc(changes)
         if batch:
             self._reach(self._revision)
 
@@ -402,6 +405,7 @@ class Informer:
             # The last state may carry the revision of the deletion or, from old servers, that of the object.
             if known is not None and age >= 0:
                 self._drop(key, obj)
+            self._track.removed(key, obj["metadata"]["resourceVersion"])
         elif age > 0:
             if known is None:
                 self._admittance.check_objects(len(self.cache) + 1)
@@ -420,7 +424,9 @@ class Informer:
     def _take(self, obj: Object, key: CacheKey, known: Object | None, *, is_listed: bool = False) -> None:
         """Store a state from the server and call the handlers, unless it is the `known` one."""
         # A list can come from a server that was restored and counts again: then one revision has two states.
-        is_same = known is not None and known["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]
+        revision = obj["metadata"]["resourceVersion"]
+        self._track.saw(key, revision)
+        is_same = known is not None and known["metadata"]["resourceVersion"] == revision
         if is_same and not is_listed:
             return
         admitted = self._admittance.admit(key, obj)
@@ -441,9 +447,3 @@ class Informer:
         self._revision = revision
         if self._waiters:
             self._waiters.reach(to_revision(revision))
-
-
-def _note_failed_handler(failed: Counter, admittance: Admittance, labels: tuple[str, str]) -> None:
-    failed.inc()
-    if admittance.may_log():
-        _log.exception("handler failed", cluster=labels[0], resource=labels[1])

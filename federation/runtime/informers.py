@@ -13,6 +13,7 @@ from federation.apimachinery.tasks import Supervisor
 from federation.client.client import Client
 from federation.runtime.admittance import CacheBudget, Transform
 from federation.runtime.informer import Informer, InformerOptions
+from federation.runtime.lineage import Lineage
 
 
 class _Shared:
@@ -46,6 +47,7 @@ class Informers:
         self.client = client
         self._transform = transform
         self.cluster = cluster
+        self._lineage = Lineage()
         self._clock = clock or SystemClock()
         self._options = options
         self._budget = budget
@@ -84,6 +86,7 @@ class Informers:
                 options=self._options,
                 budget=self._budget,
                 parsed_max=parsed_max or self._parsed_max,
+                lineage=self._lineage,
             )
             shared = self._shared[key] = _Shared(informer)
             self._start(shared)

@@ -19,6 +19,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import PODS, Object
 from federation.client.client import Client, ObjectPage, WatchEventType
 from federation.runtime.informer import Informer, InformerOptions
+from federation.runtime.lineage import find_listed
 from federation.runtime.pageslots import PageSlot, PageSlots
 from federation.runtime.timeslice import in_turns
 from federation.runtime.transforms import slim_pod
@@ -62,6 +63,8 @@ class PodStream(Informer):
         )
         self._handler = handler
         self._slot = PageSlot(slots)
+        self._newest: tuple[str, str, str] | None = None
+        """Namespace, name and uid of the pod that was reported last with 1."""
         self._recount_s = recount_s
         self._recounting: asyncio.Task[None] | None = None
 
@@ -72,6 +75,18 @@ class PodStream(Informer):
         finally:
             if self._recounting is not None:
                 self._recounting.cancel()
+
+    async def _has_our_history(self) -> bool:
+        """Return whether the server knows the pod that came last.
+
+        No pod is kept here that could prove its state, and a list of all is expensive. The sums are estimates: the
+        pod's uid proves all but the latest changes.
+        """
+        if self._newest is None:
+            return False
+        namespace, name, uid = self._newest
+        pod = await find_listed(self._client, PODS, namespace, name)
+        return pod is not None and pod["metadata"].get("uid") == uid
 
     async def _list_all(self) -> None:
         self._must_list, epoch, revision = True, self._epoch, ""
@@ -106,6 +121,9 @@ class PodStream(Informer):
         if slim is None:
             self._admittance.reject(pod)
         else:
+            if change > 0:
+                metadata = pod["metadata"]
+                self._newest = metadata.get("namespace", ""), metadata["name"], metadata.get("uid", "")
             self._handler(slim, change)
 
     async def _recount(self) -> None:

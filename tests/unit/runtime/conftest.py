@@ -24,7 +24,8 @@ class FaultyTransport:
         self.ended = asyncio.Event()
 
     async def request(self, request: Request) -> Object:
-        self.calls.append("patch" if request.verb == "apply" else request.verb)
+        is_look = request.verb == "list" and request.field_selector.startswith("metadata.name=")
+        self.calls.append("patch" if request.verb == "apply" else "look" if is_look else request.verb)
         if self.failure is not None:
             raise self.failure
         return await self.transport.request(request)
@@ -72,7 +73,7 @@ class FaultyClient(Client):
 
     @property
     def calls(self) -> list[str]:
-        """The verbs of all calls."""
+        """The verbs of all calls; "look" is a list of one object by its name."""
         return self.transport.calls
 
     def fail(self, failure: Exception | None) -> None:

@@ -1,0 +1,140 @@
+"""Whether a server still has the history that our caches have followed, or was restored from a backup meanwhile.
+
+A restore takes the revisions of a server back, and new writes get the numbers of those that were lost. A watch that
+goes on from our revision then misses them without an error, and a cache shows what the server no longer has. So before
+a watch goes on after a failure, the newest object that the caches of this server received is requested: if it is
+unchanged, everything up to its revision is common history, and the watch goes on from there. Otherwise the cache lists.
+
+A `Lineage` belongs to one client, like its informers. One proof serves all of them until one fails again.
+
+Decision: docs/decisions/0201-a-watch-goes-on-in-a-proven-history.md
+"""
+
+from collections.abc import Callable
+from operator import attrgetter
+
+from federation.apimachinery.errors import ApiError, TooManyRequests, Unauthorized
+from federation.apimachinery.objectshape import is_storable
+from federation.apimachinery.resources import Object, Resource
+from federation.client.client import Client
+from federation.runtime.indexer import Cache, CacheKey, revision_of, to_revision
+
+_REQUESTS_MAX = 3
+"""Objects to request for one proof: the newest one may have changed while the server was away."""
+
+Shrink = Callable[[Object], Object | None]
+"""Reduces an object to what a cache keeps; None for a malformed one."""
+
+
+class Lineage:
+    """The common history of a server and the caches of it."""
+
+    def __init__(self) -> None:
+        self._tracks: list[Track] = []
+        self._doubts = 0
+        """Failures of any cache."""
+        self._proven_at, self._common = -1, 0
+
+    def track(self, client: Client, resource: Resource, cache: Cache, shrink: Shrink) -> "Track":
+        """Return the record of one more cache; `shrink` reduces objects as the cache does."""
+        track = Track(self, client, resource, cache, shrink)
+        self._tracks.append(track)
+        return track
+
+    def remove(self, track: "Track") -> None:
+        """Forget a cache that has ended."""
+        self._tracks.remove(track)
+
+    def doubt(self) -> None:
+        """Have the next proof made anew."""
+        self._doubts += 1
+
+    async def common(self) -> int:
+        """Return the revision up to which the server has our history, 0 without a proof. Raises as `find_listed`."""
+        if self._proven_at == self._doubts:
+            return self._common
+        doubts, common = self._doubts, 0
+        newest = sorted(self._tracks, key=attrgetter("newest"), reverse=True)
+        for track in newest[:_REQUESTS_MAX]:
+            if track.newest and (common := await track.confirmed()):
+                break
+        self._proven_at, self._common = doubts, common
+        return common
+
+
+class Track:
+    """The newest object in one cache, and its last change."""
+
+    def __init__(self, lineage: Lineage, client: Client, resource: Resource, cache: Cache, shrink: Shrink) -> None:
+        self._lineage = lineage
+        self._client = client
+        self._resource = resource
+        self._cache = cache
+        self._shrink = shrink
+        self._key: CacheKey = ("", "")
+        self.newest = 0
+        """The revision of the newest object, 0 without one."""
+        self._changed = 0
+
+    def end(self) -> None:
+        """Use the cache no more."""
+        self._lineage.remove(self)
+
+    def doubt(self) -> None:
+        """Record that the server was away, and may have been restored."""
+        self._lineage.doubt()
+
+    def restart(self) -> None:
+        """Begin again with a list: the server may count from the start."""
+        self._key, self.newest, self._changed = ("", ""), 0, 0
+
+    def saw(self, key: CacheKey, resource_version: str) -> None:
+        """Record a state of an object that the cache has now."""
+        revision = to_revision(resource_version)
+        if revision >= self._changed:
+            self._key, self.newest, self._changed = key, revision, revision
+
+    def removed(self, key: CacheKey, resource_version: str) -> None:
+        """Record the removal of an object. What is absent proves nothing, so other caches must have a newer object."""
+        self._changed = max(self._changed, to_revision(resource_version))
+        if key == self._key:
+            self._key, self.newest = ("", ""), 0
+
+    async def confirmed(self) -> int:
+        """Return the revision of the newest object if the server has it unchanged, else 0. Raises as `find_listed`."""
+        known = self._cache.get(*self._key)
+        live = await find_listed(self._client, self._resource, *self._key)
+        if known is None or live is None or revision_of(live) != revision_of(known):
+            return 0
+        # After a restore another write can have the same number, even one of this object.
+        shrunk = self._shrink({**live, "metadata": {**live["metadata"]}})
+        return revision_of(known) if shrunk is not None and _content(shrunk) == _content(known) else 0
+
+    async def resume(self, resource_version: str) -> str:
+        """Return the revision from which a watch may go on, "" when the cache must list again.
+
+        A change after the common history may be one that the server never had. Raises as `find_listed`.
+        """
+        common = await self._lineage.common()
+        if not common or self._changed > common:
+            return ""
+        return str(common) if to_revision(resource_version) > common else resource_version
+
+
+async def find_listed(client: Client, resource: Resource, namespace: str, name: str) -> Object | None:
+    """Return the object as a list shows it, None without it: accounts in members may list nodes and pods, not get them.
+
+    A server that answers nobody says nothing: ClusterError, TooManyRequests, Unauthorized.
+    """
+    try:
+        found = (await client.list(resource, namespace, field_selector=f"metadata.name={name}", limit=1)).items
+    except (TooManyRequests, Unauthorized):
+        raise
+    except ApiError:
+        return None
+    return found[0] if found and is_storable(found[0]) else None
+
+
+def _content(obj: Object) -> Object:
+    """Return an object without its kind, which lists leave out."""
+    return {field: value for field, value in obj.items() if field not in ("kind", "apiVersion")}
