@@ -62,6 +62,10 @@ class ClusterTriggers:
         now = _over(map(self.hashes.__getitem__, known))
         return changed.union(kind for kind, short, each in zip(KINDS, _SHORT, now, strict=True) if old[short] != each)
 
+    def has_only_returned(self, old: Mapping[str, Any]) -> bool:
+        """Return whether every usable cluster was known at the last decision, those that were not ready included."""
+        return {*(old.get(CLUSTERS) or ()), *(old.get(_UNREADY) or ())}.issuperset(self.usable)
+
     def as_if_unchanged_since(self, names: Iterable[str]) -> dict[str, Any]:
         """Return our fields for a decision with these clusters, as if they were unchanged."""
         known = sorted(names)

@@ -185,6 +185,17 @@ def test_that_a_cluster_is_not_ready_is_no_change_that_is_left_aside(rules: Any)
     ) == TriggerComparison(is_due=False)
 
 
+@pytest.mark.parametrize("rules", [{"rescheduleWhen": {}}, {"disableRescheduling": True}, {}])
+def test_the_return_of_a_cluster_is_no_change_that_is_left_aside(rules: Any) -> None:
+    """Nothing looks at an object elsewhere then: it would be recorded after a restart, for all objects at once."""
+    policy = a_policy(reschedulePolicy=rules)
+    away = triggers(policy, [EAST, a_cluster("west").unready().built()])
+    back = triggers(policy, [EAST, a_cluster("west").built()])
+    assert judged(away, back, policy) == TriggerComparison(is_due=False)
+    another = triggers(policy, [EAST, a_cluster("west").built(), a_cluster("north").built()])
+    assert judged(away, another, policy).deferred_reasons
+
+
 def of_kubeadmiral(**changes: Any) -> str:
     """Return triggers in KubeAdmiral's form: hashes of Go structs, one per cluster."""
     hashes = {field: {"east": "1"} for field in ("clusterLabelsHashes", "clusterTaintsHashes")}
