@@ -65,7 +65,7 @@ DONE = Result()
 def key_of(obj: dict[str, Any]) -> Key:
     """Return the key of an object, with the strings that the keys of caches have."""
     metadata = obj["metadata"]
-    return Key(sys.intern(metadata.get("namespace", "")), sys.intern(metadata["name"]))
+    return Key(sys.intern(metadata.get("namespace") or ""), sys.intern(metadata["name"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ class FederatedObjects:
     def key_of_source(self, type_: FederatedType, obj: Object) -> Key:
         """Return the key of the federated object of this source or member object."""
         metadata = obj["metadata"]
-        return self._key_of(metadata.get("namespace", ""), metadata["name"], type_.name)
+        return self._key_of(metadata.get("namespace") or "", metadata["name"], type_.name)
 
     def of_source(self, group: str, kind: str, namespace: str, name: str) -> Object | None:
         """Return the federated object of a source; None without one, or when the kind is not federated."""

@@ -24,7 +24,7 @@ CacheKey = tuple[str, str]
 def cache_key(obj: Object) -> CacheKey:
     """Return namespace ("" for cluster-scoped objects) and name, interned: an object has a key in ten mappings."""
     metadata = obj["metadata"]
-    return sys.intern(metadata.get("namespace", "")), sys.intern(metadata["name"])
+    return sys.intern(metadata.get("namespace") or ""), sys.intern(metadata["name"])
 
 
 def revision_of(obj: Object | None) -> int:

@@ -92,3 +92,9 @@ def test_equal_names_of_different_answers_are_one_string_in_all_keys() -> None:
     assert answers[0]["metadata"]["name"] is not answers[1]["metadata"]["name"]
     assert first[0] is second[0] is key_of(answers[0]).namespace
     assert first[1] is second[1] is key_of(answers[1]).name
+
+
+def test_a_namespace_of_null_is_no_namespace() -> None:
+    """No API server sends that, but a member can send anything."""
+    obj = {"metadata": {"namespace": None, "name": "one"}}
+    assert cache_key(obj) == key_of(obj) == ("", "one")

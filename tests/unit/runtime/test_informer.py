@@ -218,6 +218,7 @@ async def test_a_restored_server_that_counts_again_is_believed_although_a_revisi
         (CONFIGMAPS, "default", "elsewhere", False),
         (CONFIGMAPS, "", "", False),
         (NODES, "", "", True),
+        (NODES, "", None, True),
         (NODES, "", "default", False),
     ],
 )
@@ -237,6 +238,7 @@ async def test_a_member_cannot_put_objects_into_a_collection_that_nobody_asked_f
     start(informer.run())
     await settle()
     assert len(informer) == is_taken
+    assert (informer.get(of_answer or "", "one") is not None) == is_taken
 
 
 async def test_a_server_that_is_behind_our_revision_is_listed_again(client, clock, start, settle) -> None:
