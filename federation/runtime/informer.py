@@ -113,10 +113,11 @@ class Informer:
             pages_max=self._options.list_pages_max,
             objects_max=self._options.list_objects_max,
         )
-        self._track = (lineage or Lineage()).track(client, resource, self.cache, self._admittance.shrink)
         self._revision = ""
-        self._must_list = True
-        self._must_prove = False
+        self._track = (lineage or Lineage()).track(
+            client, resource, self.cache, self._admittance.shrink, lambda: self._revision
+        )
+        self._must_list, self._must_prove = True, False
         self._synced = asyncio.Event()
         self._progress = 0
         self._epoch = 0
@@ -244,7 +245,7 @@ class Informer:
     async def _follow(self) -> Exception | None:
         """List if necessary, and watch until the watch ends; return the failure, None for a regular end."""
         try:
-            if self._must_prove and not self._must_list:
+            if self._must_prove:  # also before a list, which can show another history than the other caches followed
                 self._must_list = not await self._has_our_history() or self._must_list
             self._must_prove = False
             if self._must_list:
@@ -271,7 +272,7 @@ class Informer:
 
     async def _has_our_history(self) -> bool:
         """Return whether a watch may go on, from the revision that is set: the server was away, perhaps restored."""
-        if revision := await self._track.resume(self._revision):
+        if revision := await self._track.resume():
             self._revision = revision
         return bool(revision)
 

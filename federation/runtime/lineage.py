@@ -5,6 +5,9 @@ goes on from our revision then misses them without an error, and a cache shows w
 a watch goes on after a failure, the newest object that the caches of this server received is requested: if it is
 unchanged, everything up to its revision is common history, and the watch goes on from there. Otherwise the cache lists.
 
+A proof holds for all caches, because the next one to be listed has objects of the history that the server has now, and
+they prove nothing about the others. So each cache remembers up to where it was proven, until it receives a change.
+
 A `Lineage` belongs to one client, like its informers. One proof serves all of them until one fails again.
 
 Decision: docs/decisions/0201-a-watch-goes-on-in-a-proven-history.md
@@ -13,7 +16,15 @@ Decision: docs/decisions/0201-a-watch-goes-on-in-a-proven-history.md
 from collections.abc import Callable
 from operator import attrgetter
 
-from federation.apimachinery.errors import ApiError, TooManyRequests, Unauthorized
+from federation.apimachinery.errors import (
+    ApiError,
+    ClusterError,
+    ClusterUnreachable,
+    ServiceUnavailable,
+    Timeout,
+    TooManyRequests,
+    Unauthorized,
+)
 from federation.apimachinery.objectshape import is_storable
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
@@ -21,9 +32,13 @@ from federation.runtime.indexer import Cache, CacheKey, revision_of, to_revision
 
 _REQUESTS_MAX = 3
 """Objects to request for one proof: the newest one may have changed while the server was away."""
+_ROUNDS_MAX = 2
+"""How often they are requested while the server does not answer for them, but for another kind."""
 
 Shrink = Callable[[Object], Object | None]
 """Reduces an object to what a cache keeps; None for a malformed one."""
+Position = Callable[[], str]
+"""Returns the revision that a cache has reached."""
 
 
 class Lineage:
@@ -33,11 +48,11 @@ class Lineage:
         self._tracks: list[Track] = []
         self._doubts = 0
         """Failures of any cache."""
-        self._proven_at, self._common = -1, 0
+        self._proven_at = -1
 
-    def track(self, client: Client, resource: Resource, cache: Cache, shrink: Shrink) -> "Track":
+    def track(self, client: Client, resource: Resource, cache: Cache, shrink: Shrink, position: Position) -> "Track":
         """Return the record of one more cache; `shrink` reduces objects as the cache does."""
-        track = Track(self, client, resource, cache, shrink)
+        track = Track(self, client, resource, cache, shrink, position)
         self._tracks.append(track)
         return track
 
@@ -49,32 +64,53 @@ class Lineage:
         """Have the next proof made anew."""
         self._doubts += 1
 
-    async def common(self) -> int:
-        """Return the revision up to which the server has our history, 0 without a proof. Raises as `find_listed`."""
+    async def prove(self, asking: "Track") -> None:
+        """Limit each cache to the revision up to which the server has our history. Raises as `find_listed`."""
         if self._proven_at == self._doubts:
-            return self._common
-        doubts, common = self._doubts, 0
-        newest = sorted(self._tracks, key=attrgetter("newest"), reverse=True)
-        for track in newest[:_REQUESTS_MAX]:
-            if track.newest and (common := await track.confirmed()):
+            return
+        doubts, positions = self._doubts, [(track, track.position()) for track in self._tracks]
+        common = await self._find_common(asking)
+        for track, position in positions:
+            track.limit(position, common)
+        self._proven_at = doubts
+
+    async def _find_common(self, asking: "Track") -> int:
+        """Return the revision up to which the server has our history, 0 without a proof."""
+        for _ in range(_ROUNDS_MAX):
+            unanswered = 0
+            for track in sorted(self._tracks, key=attrgetter("newest"), reverse=True)[:_REQUESTS_MAX]:
+                try:
+                    if track.newest and (common := await track.confirmed()):
+                        return common
+                except ClusterUnreachable:
+                    raise
+                except (ApiError, ClusterError):
+                    unanswered += 1
+            if not unanswered:
                 break
-        self._proven_at, self._common = doubts, common
-        return common
+            # If the server answers for no kind, that is no reason to list. One broken kind must not stop the others.
+            await asking.look()
+        return 0
 
 
 class Track:
     """The newest object in one cache, and its last change."""
 
-    def __init__(self, lineage: Lineage, client: Client, resource: Resource, cache: Cache, shrink: Shrink) -> None:
+    def __init__(
+        self, lineage: Lineage, client: Client, resource: Resource, cache: Cache, shrink: Shrink, position: Position
+    ) -> None:
         self._lineage = lineage
         self._client = client
         self._resource = resource
         self._cache = cache
         self._shrink = shrink
+        self.position = position
         self._key: CacheKey = ("", "")
         self.newest = 0
         """The revision of the newest object, 0 without one."""
         self._changed = 0
+        self._limited_at, self._common = "", 0
+        """The position of the cache when it was proven last, and up to where."""
 
     def end(self) -> None:
         """Use the cache no more."""
@@ -87,6 +123,7 @@ class Track:
     def restart(self) -> None:
         """Begin again with a list: the server may count from the start."""
         self._key, self.newest, self._changed = ("", ""), 0, 0
+        self._limited_at = ""
 
     def saw(self, key: CacheKey, resource_version: str) -> None:
         """Record a state of an object that the cache has now."""
@@ -110,25 +147,35 @@ class Track:
         shrunk = self._shrink({**live, "metadata": {**live["metadata"]}})
         return revision_of(known) if shrunk is not None and _content(shrunk) == _content(known) else 0
 
-    async def resume(self, resource_version: str) -> str:
+    async def look(self) -> None:
+        """Request any object of the kind, to learn whether the server answers. Raises as `find_listed`."""
+        await find_listed(self._client, self._resource, *next(self._cache.keys(), ("", "none")))
+
+    def limit(self, position: str, common: int) -> None:
+        """Record that the history up to `common` is proven for a cache that had reached `position`."""
+        is_still = position == self._limited_at
+        self._limited_at, self._common = position, min(self._common, common) if is_still else common
+
+    async def resume(self) -> str:
         """Return the revision from which a watch may go on, "" when the cache must list again.
 
         A change after the common history may be one that the server never had. Raises as `find_listed`.
         """
-        common = await self._lineage.common()
-        if not common or self._changed > common:
+        await self._lineage.prove(self)
+        position = self.position()
+        if position != self._limited_at or not self._common or self._changed > self._common:
             return ""
-        return str(common) if to_revision(resource_version) > common else resource_version
+        return str(self._common) if to_revision(position) > self._common else position
 
 
 async def find_listed(client: Client, resource: Resource, namespace: str, name: str) -> Object | None:
     """Return the object as a list shows it, None without it: accounts in members may list nodes and pods, not get them.
 
-    A server that answers nobody says nothing: ClusterError, TooManyRequests, Unauthorized.
+    A server that answers nobody says nothing: ClusterError and the errors below.
     """
     try:
         found = (await client.list(resource, namespace, field_selector=f"metadata.name={name}", limit=1)).items
-    except (TooManyRequests, Unauthorized):
+    except (ServiceUnavailable, Timeout, TooManyRequests, Unauthorized):
         raise
     except ApiError:
         return None

@@ -82,7 +82,7 @@ class PodStream(Informer):
         No pod is kept here that could prove its state, and a list of all is expensive. The sums are estimates: the
         pod's uid proves all but the latest changes.
         """
-        if self._newest is None:
+        if self._must_list or self._newest is None:
             return False
         namespace, name, uid = self._newest
         pod = await find_listed(self._client, PODS, namespace, name)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from federation.apimachinery.clock import ManualClock
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import Client, Request, Transport, Watch, WatchBatch
@@ -15,19 +15,23 @@ from federation.client.local import LocalClient
 
 
 class FaultyTransport:
-    """A transport that passes requests on until `failure` is set; then every request and running watch fails."""
+    """A transport that passes requests on until `failure` is set; then every request and running watch fails.
+
+    `refused` are failures of single kinds.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
         self.failure: Exception | None = None
+        self.refused: dict[Resource, Exception] = {}
         self.calls: list[str] = []
         self.ended = asyncio.Event()
 
     async def request(self, request: Request) -> Object:
         is_look = request.verb == "list" and request.field_selector.startswith("metadata.name=")
         self.calls.append("patch" if request.verb == "apply" else "look" if is_look else request.verb)
-        if self.failure is not None:
-            raise self.failure
+        if failure := self.failure or self.refused.get(request.resource):
+            raise failure
         return await self.transport.request(request)
 
     async def raw(self, *arguments: Any) -> tuple[int, bytes]:
@@ -41,8 +45,8 @@ class FaultyTransport:
 
     async def stream(self, request: Request) -> Watch:
         self.calls.append("watch")
-        if self.failure is not None:
-            raise self.failure
+        if failure := self.failure or self.refused.get(request.resource):
+            raise failure
         batches = self.transport.stream(request)
         ended = asyncio.ensure_future(self.ended.wait())
         pending: asyncio.Future[WatchBatch] | None = None
@@ -80,6 +84,12 @@ class FaultyClient(Client):
         """Fail all later calls; running watches end with the failure at once."""
         self.transport.failure = failure
         self.cut()
+
+    def refuse(self, resource: Resource, failure: Exception | None) -> None:
+        """Fail all later calls about one kind."""
+        self.transport.refused.pop(resource, None)
+        if failure is not None:
+            self.transport.refused[resource] = failure
 
     def cut(self) -> None:
         """End the running watches."""
