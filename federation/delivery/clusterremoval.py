@@ -162,25 +162,32 @@ class ClusterRemoval:
 
     async def _remove(self, member: Client, cluster: str, type_: FederatedType, obj: Object) -> Outcome | None:
         metadata = obj["metadata"]
-        federated = self._objects.get(self._objects.key_of_source(type_, obj))
-        annotations = (federated["metadata"].get("annotations") or {}) if federated is not None else {}
-        removal = decide_removal(annotations, metadata.get("annotations") or {})
-        if self._suspensions.find(obj, metadata.get("namespace", ""), cluster) is not None:
+        if self._is_suspended(cluster, obj):
             return None
-        if is_kept(type_.resource) or self._tombstones.is_forgotten(obj):
-            removal = Removal.ORPHAN  # the sources were not deleted, and data would go with these objects
-        key = MemberKey(cluster, type_.resource, metadata.get("namespace", ""), metadata["name"])
-        if removal is Removal.ORPHAN:
+        key = MemberKey(cluster, type_.resource, metadata.get("namespace") or "", metadata["name"])
+        if self._removal(type_, obj) is Removal.ORPHAN:
             return await self._writer.release(member, key, metadata["uid"])
         if metadata.get("deletionTimestamp"):
             return None
-        is_wanted = partial(self._is_being_emptied, cluster)
+        is_wanted = partial(self._is_to_be_deleted, cluster, type_, obj)
         return await self._writer.remove(member, key, metadata["uid"], is_wanted=is_wanted)
 
-    def _is_being_emptied(self, name: str) -> bool:
-        """Return whether the cluster still leaves with its objects: a large one takes minutes, and users change it."""
+    def _removal(self, type_: FederatedType, obj: Object) -> Removal:
+        if is_kept(type_.resource) or self._tombstones.is_forgotten(obj):
+            return Removal.ORPHAN  # the sources were not deleted, and data would go with these objects
+        federated = self._objects.get(self._objects.key_of_source(type_, obj))
+        annotations = (federated["metadata"].get("annotations") or {}) if federated is not None else {}
+        return decide_removal(annotations, obj["metadata"].get("annotations") or {})
+
+    def _is_suspended(self, cluster: str, obj: Object) -> bool:
+        return self._suspensions.find(obj, obj["metadata"].get("namespace") or "", cluster) is not None
+
+    def _is_to_be_deleted(self, name: str, type_: FederatedType, obj: Object) -> bool:
+        """Return whether the object still has to go: to empty a cluster takes minutes, and users change their mind."""
         cluster = self._cluster(name)
-        return cluster is not None and _takes_objects_along(cluster, cluster_state_of(cluster))
+        if cluster is None or not _takes_objects_along(cluster, cluster_state_of(cluster)):
+            return False
+        return not self._is_suspended(name, obj) and self._removal(type_, obj) is Removal.DELETE
 
 
 def _takes_objects_along(cluster: Object, state: ClusterState) -> bool:

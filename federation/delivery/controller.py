@@ -108,11 +108,11 @@ class SyncController:
         writer, grace_s, enqueue = MemberWriter(kept, UnwrittenFields(host.client).find), chosen.grace_s, self.enqueue
         depot = Depot(host, kept, records, self.executor, member_objects, writer, Clusters(), grace_s, enqueue)
         readiness = FollowerReadiness(host, member_objects, kept, wait_s=chosen.followers_wait_s, enqueue=self.enqueue)
-        operations = MemberOperations(depot, drift)
+        self._holds = holds = Holds(host.informers, clock, self._on_hold)
+        operations = MemberOperations(depot, drift, holds.suspensions)
         self.executor.on_recovered = operations.retry
         self._admission = admission = HostAdmission(host, kept, self.enqueue, chosen.admission)
         questions = Questions(depot, admission, drift)
-        self._holds = holds = Holds(host.informers, clock, self._on_hold)
         rollouts = Rollouts(depot, holds)
         observer = Observer(depot, admission, readiness, holds, tombstones)
         delivery = ClusterDelivery(depot, observer, operations, questions)

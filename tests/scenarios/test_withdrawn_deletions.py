@@ -7,7 +7,13 @@ from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world_without_pods
 
 from federation.api import names
-from federation.api.resources import FEDERATED_CLUSTERS, LEFTOVERS, PROPAGATION_POLICIES
+from federation.api.resources import (
+    DELIVERY_SUSPENSIONS,
+    FEDERATED_CLUSTERS,
+    FEDERATED_OBJECTS,
+    LEFTOVERS,
+    PROPAGATION_POLICIES,
+)
 from federation.apimachinery.resources import DEPLOYMENTS
 
 SLOW_S = 9.0
@@ -53,6 +59,75 @@ async def test_a_copy_that_is_placed_again_before_its_deletion_leaves_is_kept() 
         await world.until_replicas("web", {"east": 2})
         assert ("delete", "deployments", "web") not in line.calls
         assert await _uids(world, "web") == before
+
+
+async def _delete_and_wait(world: World) -> MemberLine:
+    """Delete the source while its connection to east is broken; the deletion there waits when this returns."""
+    line = world.members["east"].line
+    line.mode = "down"
+    await world.user.delete(DEPLOYMENTS, "web", "default")
+    await world.until(lambda: _is_refused(line), "the first attempt")
+    line.calls.clear()
+    line.mend()
+    line.delays_s["get"] = SLOW_S
+    await world.pass_time(SLOW_S / 2)
+    line.delays_s.clear()
+    return line
+
+
+async def _suspend(world: World) -> None:
+    spec = {"clusters": ["east"], "owner": "storage team", "reason": "volumes are copied"}
+    metadata = {"name": "copy", "namespace": "default"}
+    kind = {"apiVersion": DELIVERY_SUSPENSIONS.api_version, "kind": DELIVERY_SUSPENSIONS.kind}
+    await world.create(DELIVERY_SUSPENSIONS, {**kind, "metadata": metadata, "spec": spec})
+
+
+async def test_a_deletion_that_is_suspended_before_it_leaves_waits_for_the_end() -> None:
+    """A suspension is also a way to stop what somebody has deleted by mistake."""
+    async with a_world_without_pods() as world:
+        await _running(world, "web")
+        before = await _uids(world, "web")
+        line = await _delete_and_wait(world)
+        await _suspend(world)
+        await world.pass_time(4 * SLOW_S)
+        assert ("delete", "deployments", "web") not in line.calls
+        assert await _uids(world, "web") == before
+        await world.user.delete(DELIVERY_SUSPENSIONS, "copy", "default")
+        await world.until_gone(DEPLOYMENTS, "web")
+        assert await _uids(world, "web") == {}
+
+
+async def test_a_copy_that_is_to_stay_before_its_deletion_leaves_is_released() -> None:
+    async with a_world_without_pods() as world:
+        await _running(world, "web")
+        before = await _uids(world, "web")
+        line = await _delete_and_wait(world)
+        federated = (await world.federated("web"))["metadata"]["name"]
+        await world.merge(FEDERATED_OBJECTS, federated, {"metadata": {"annotations": {names.ORPHAN: "all"}}})
+        await world.until_gone(DEPLOYMENTS, "web")
+        assert ("delete", "deployments", "web") not in line.calls
+        assert await _uids(world, "web") == before
+        await world.members["east"].admin.delete(DEPLOYMENTS, "web", "default")
+
+
+async def test_a_leftover_that_is_suspended_in_time_is_kept_for_that_time() -> None:
+    async with a_world_without_pods() as world:
+        await _running(world, "web")
+        before, line = await _uids(world, "web"), world.members["east"].line
+        await world.lose("east")
+        await world.user.delete(DEPLOYMENTS, "web", "default")
+        await world.until_gone(DEPLOYMENTS, "web")
+        line.delays_s["get"] = SLOW_S
+        line.mend()
+        await world.until_ready("east")
+        await world.pass_time(1.0)
+        await _suspend(world)
+        await world.pass_time(4 * SLOW_S)
+        assert await _uids(world, "web") == before
+        line.delays_s.clear()
+        await world.user.delete(DELIVERY_SUSPENSIONS, "copy", "default")
+        await world.pass_time(4 * SLOW_S)
+        assert await _uids(world, "web") == {}
 
 
 async def test_a_cluster_that_leaves_keeps_the_rest_once_its_objects_are_to_stay() -> None:

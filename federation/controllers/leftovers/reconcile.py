@@ -93,15 +93,18 @@ class Reconciler:
             if step is Step.RELEASE:
                 outcome = await self._writer.release(member, key, uid)
             elif not is_terminating:
-                outcome = await self._writer.remove(member, key, uid, is_wanted=partial(self._is_recorded, record))
+                outcome = await self._writer.remove(
+                    member, key, uid, is_wanted=partial(self._is_to_be_deleted, record, live)
+                )
             else:
                 return Result(requeue_after_s=_RETRY_S)  # finalizers of the member hold it
             return self._requeue(record, cluster, outcome)
         return DONE
 
-    def _is_recorded(self, record: Record) -> bool:
-        """Return whether the record still asks for it: an administrator who deletes it wants nothing done."""
-        return self._tombstones.get(record.record_name) == record
+    def _is_to_be_deleted(self, record: Record, live: Object | None) -> bool:
+        """Return whether the record still asks for it, and nothing holds it. Users delete records to keep objects."""
+        suspended = self._suspensions.find(live or {}, record.namespace, record.cluster)
+        return suspended is None and self._tombstones.get(record.record_name) == record
 
     def _requeue(self, record: Record, cluster: Object, outcome: Outcome) -> Result:
         """Look again soon, to see that the object is gone."""

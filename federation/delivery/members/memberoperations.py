@@ -16,13 +16,14 @@ from federation.delivery.members.depot import Depot
 from federation.delivery.members.driftreports import DriftReports
 from federation.delivery.members.executor import Action
 from federation.delivery.members.operations import Outcome
-from federation.delivery.members.propagation import Propagation, StartedOperation
+from federation.delivery.members.propagation import Aim, Propagation, StartedOperation
 from federation.delivery.rules import names
 from federation.delivery.rules.decision import Decision
 from federation.delivery.rules.memberchange import matters
 from federation.delivery.rules.memberrecord import MemberKey
-from federation.delivery.rules.plan import TIMED_OUT_STATUS, Operation, removal_attempt
+from federation.delivery.rules.plan import TIMED_OUT_STATUS, Operation, Removal, decide_removal, removal_attempt
 from federation.delivery.rules.status import ClusterStatus
+from federation.guard.suspensions import Suspensions
 from federation.planning.federatedobject.placements import effective_placement
 from federation.runtime.controller import Key
 from federation.runtime.events import WARNING
@@ -44,8 +45,9 @@ class _Attempt(NamedTuple):
 class MemberOperations:
     """Starts operations and records their results. `enqueue` requeues a federated object."""
 
-    def __init__(self, depot: Depot, drift: DriftReports) -> None:
+    def __init__(self, depot: Depot, drift: DriftReports, suspensions: Suspensions) -> None:
         self._objects = depot.host.objects
+        self._suspensions = suspensions
         self._members = depot.host.members
         self._executor = depot.executor
         self._writer = depot.writer
@@ -83,20 +85,24 @@ class MemberOperations:
             return decision.write.desired.hash, partial(self._writer.ensure, write=decision.write)
         uid = str((live or {}).get("metadata", {}).get("uid", ""))
         if decision.operation is Operation.DELETE:
-            # The deletion of a source is final; a placement may name the cluster again while the operation waits.
-            aim = propagation.aim
-            is_wanted = None if aim.is_deleted else partial(self._is_placed_elsewhere, aim.key, key.cluster)
+            is_wanted = partial(self._is_to_be_deleted, propagation.aim, key.cluster, live)
             return uid, partial(
                 self._writer.remove, key=key, uid=uid, is_foreground=decision.is_foreground, is_wanted=is_wanted
             )
         return uid, partial(self._writer.release, key=key, uid=uid)
 
-    def _is_placed_elsewhere(self, key: Key, cluster: str) -> bool:
-        """Return whether the placement still leaves the cluster out."""
-        federated = self._objects.get(key)
-        if federated is None or federated["metadata"].get("deletionTimestamp"):
+    def _is_to_be_deleted(self, aim: Aim, cluster: str, live: Object | None) -> bool:
+        """Return whether the copy still has to go. It may be placed, kept or suspended while the operation waits."""
+        federated = self._objects.get(aim.key) or aim.subject.federated
+        if self._suspensions.find(federated["spec"]["template"], aim.key.namespace, cluster) is not None:
+            return False
+        metadata = federated["metadata"]
+        if not metadata.get("deletionTimestamp"):
+            return aim.is_deleted or cluster not in effective_placement(federated)
+        if live is None:
             return True
-        return cluster not in effective_placement(federated)
+        removal = decide_removal(metadata.get("annotations") or {}, live["metadata"].get("annotations") or {})
+        return removal is Removal.DELETE
 
     def retry(self, owner: Hashable) -> None:
         """Discard the backoff of an operation that an open circuit refused, and requeue its federated object."""

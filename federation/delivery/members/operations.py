@@ -225,12 +225,12 @@ class MemberWriter:
         uid: str,
         *,
         is_foreground: bool = False,
-        is_wanted: IsWanted | None,
+        is_wanted: IsWanted,
     ) -> Outcome:
         """Delete exactly this object; its dependents are deleted in the background, or before it.
 
-        A member may be slow: until the request leaves, what it follows from may end. `is_wanted` is asked then; None
-        for a deletion that nothing takes back (docs/decisions/0204).
+        A member may be slow: until the request leaves, what it follows from may end. `is_wanted` is asked then
+        (docs/decisions/0204).
         """
         policy = "Foreground" if is_foreground else "Background"
 

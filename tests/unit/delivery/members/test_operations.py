@@ -220,7 +220,7 @@ async def test_nothing_is_written_over_a_change_of_somebody_else_if_the_object_s
 
 Action = Callable[[MemberWriter, Client, str], Any]
 ACTIONS: dict[str, Action] = {
-    "remove": lambda writer, client, uid: writer.remove(client, KEY, uid, is_wanted=None),
+    "remove": lambda writer, client, uid: writer.remove(client, KEY, uid, is_wanted=lambda: True),
     "release": lambda writer, client, uid: writer.release(client, KEY, uid),
     "confirm": lambda writer, client, uid: writer.confirm(client, KEY),
 }
@@ -279,7 +279,7 @@ async def test_a_silent_member_is_no_answer(action: str) -> None:
 async def test_a_deletion_does_not_wait_for_dependents_and_leaves_none(finalizer: str) -> None:
     member = Member()
     uid = (await member.begin(**OURS, finalizers=[finalizer]))["metadata"]["uid"]
-    assert (await member.writer.remove(member.client, KEY, uid, is_wanted=None)).status is WAITING
+    assert (await member.writer.remove(member.client, KEY, uid, is_wanted=lambda: True)).status is WAITING
     assert (await member.admin.list(CONFIGMAPS, KEY.namespace)).items == []
 
 
@@ -287,7 +287,7 @@ async def test_an_object_with_a_finalizer_that_is_deleted_already_needs_no_secon
     member = Member()
     uid = (await member.begin(**OURS, finalizers=["a.io/b"]))["metadata"]["uid"]
     for _ in range(2):
-        assert (await member.writer.remove(member.client, KEY, uid, is_wanted=None)).status is WAITING
+        assert (await member.writer.remove(member.client, KEY, uid, is_wanted=lambda: True)).status is WAITING
     assert (await member.live())["metadata"]["deletionTimestamp"]
 
 
@@ -360,7 +360,7 @@ async def test_a_deletion_that_ends_in_a_conflict_is_repeated_only_if_the_object
         await member.admin.delete(CONFIGMAPS, KEY.name, KEY.namespace)
     assert isinstance(member.line, Refusing)
     member.line.reads = reads
-    outcome = await member.writer.remove(member.client, KEY, uid or created["metadata"]["uid"], is_wanted=None)
+    outcome = await member.writer.remove(member.client, KEY, uid or created["metadata"]["uid"], is_wanted=lambda: True)
     if status is None:
         assert outcome.is_unanswered
     else:
