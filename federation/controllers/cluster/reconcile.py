@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
@@ -32,6 +33,8 @@ _OURS = (clusternames.FEDERATED_CLUSTER_FINALIZER, names.CASCADING_DELETE_FINALI
 _RETRY_S_MIN = 0.5
 _RETRY_S_MAX = 30.0
 _NOT_YET_RETRY_S = 0.5
+_ATTEMPT_S_MAX = 120.0
+"""Seconds from one failed join to the next that count as such, the pause included: in more the process stood still."""
 _SECRET_S = 5.0
 """How long a new cluster may lack its Secret before that is published: `fedctl join` writes it a moment later."""
 _FORCED_CLEAN_UP_S = 5.0
@@ -44,6 +47,14 @@ class JoinOptions:
 
     timeout_s: float = 600.0
     """How long one process may fail to join a member before the join ends for good."""
+
+
+class _FailingJoin(NamedTuple):
+    """A join that has failed: the cluster's uid, the seconds that count, and the last failure in monotonic seconds."""
+
+    uid: str
+    failed_s: float
+    last_s: float
 
 
 class Reconciler:
@@ -77,8 +88,8 @@ class Reconciler:
         self._start = start
         self._stop = stop
         self._failures: dict[str, int] = {}
-        self._failing_since: dict[str, tuple[str, float]] = {}
-        """By cluster whose join fails: its uid, and when this process began to fail, in monotonic seconds."""
+        self._failing: dict[str, _FailingJoin] = {}
+        """By cluster whose join fails."""
 
     async def reconcile(self, name: str) -> Result:
         """Join one cluster, keep its connection up to date, or remove it."""
@@ -109,7 +120,7 @@ class Reconciler:
 
     def _forget(self, name: str) -> None:
         self._failures.pop(name, None)
-        self._failing_since.pop(name, None)
+        self._failing.pop(name, None)
         self._stop(name)
         self._pool.remove(name)
 
@@ -164,7 +175,7 @@ class Reconciler:
         credential = self._renewal.credential(name, cluster)
         await self._publisher.publish(name, [condition], {"joinPerformed": True, **credential, **recorded})
         self._failures.pop(name, None)
-        self._failing_since.pop(name, None)
+        self._failing.pop(name, None)
         self._recorder.event(cluster, NORMAL, clusternames.EVENT_JOIN_CLUSTER_SUCCESS, "cluster is joined")
         current = self._publisher.cluster(name)
         if current is not None:
@@ -183,9 +194,10 @@ class Reconciler:
         No stored time decides: an earlier process may have had a wrong clock, and time during which no process ran
         is not time without an answer. A restart therefore begins anew (docs/decisions/0203).
         """
-        uid, since_s = self._failing_since.get(name, ("", 0.0))
-        is_same = uid == cluster["metadata"]["uid"]
-        return is_same and self._clock.monotonic() - since_s > self._options.timeout_s
+        failing = self._failing.get(name)
+        if failing is None or failing.uid != cluster["metadata"]["uid"]:
+            return False
+        return failing.failed_s > self._options.timeout_s
 
     async def _exchange(self, name: str, cluster: Object) -> tuple[str, bool]:
         """Claim the member and return its uid, and whether given credentials were replaced by our own account.
@@ -213,15 +225,19 @@ class Reconciler:
         """Publish why the join failed, and retry later."""
         count = self._failures.get(name, 0)
         self._failures[name] = count + 1
-        uid = str(cluster["metadata"]["uid"])
-        if self._failing_since.get(name, ("", 0.0))[0] != uid:
-            self._failing_since[name] = uid, self._clock.monotonic()
+        self._failing[name] = self._after_failure(self._failing.get(name), str(cluster["metadata"]["uid"]))
         condition = ConditionWanted(names.CLUSTER_JOINED, "False", clusternames.REASON_TOKEN_NOT_OBTAINED, str(error))
         await self._publisher.publish(name, [condition])
         if isinstance(error, memberaccount.NotYetError):
             return Result(requeue_after_s=_NOT_YET_RETRY_S)
         self._recorder.event(cluster, WARNING, clusternames.EVENT_JOIN_CLUSTER_ERROR, str(error))
         return Result(requeue_after_s=min(_RETRY_S_MIN * 2**count, _RETRY_S_MAX))
+
+    def _after_failure(self, failing: _FailingJoin | None, uid: str) -> _FailingJoin:
+        now_s = self._clock.monotonic()
+        if failing is None or failing.uid != uid:
+            return _FailingJoin(uid, 0.0, now_s)
+        return _FailingJoin(uid, failing.failed_s + min(now_s - failing.last_s, _ATTEMPT_S_MAX), now_s)
 
     async def _refuse(self, name: str, cluster: Object, reason: str, event: str, message: str) -> None:
         """End the join for good."""

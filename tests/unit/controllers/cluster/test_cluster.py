@@ -212,15 +212,18 @@ async def test_joining_is_given_up_after_its_time() -> None:
         assert (await world.condition("m1", names.CLUSTER_JOINED))["reason"] == names.REASON_JOIN_TIMEOUT_EXCEEDED
 
 
-async def test_time_during_which_no_process_ran_does_not_end_a_join() -> None:
+@pytest.mark.parametrize("is_restarted", [True, False], ids=["restarted", "frozen"])
+async def test_time_during_which_no_process_ran_does_not_end_a_join(is_restarted) -> None:
     async with member_world(0) as world:
         member = await world.add_member("m1")
         member.line.mode = "down"
         await world.join("m1")
         await world.until_condition("m1", names.CLUSTER_JOINED, "False")
-        await world.stop()
+        if is_restarted:
+            await world.stop()
         world.clock.skip(3600)
-        await world.restart()
+        if is_restarted:
+            await world.restart()
         await world.pass_time(100, step_s=1.0)
         assert (await world.condition("m1", names.CLUSTER_JOINED))["reason"] == REASON_TOKEN_NOT_OBTAINED
         member.line.mend()
