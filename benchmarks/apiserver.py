@@ -76,7 +76,7 @@ def to_manifest(name: str, count: int) -> bytes:
 def cpu_s(servers: Sequence[psutil.Process]) -> float:
     """CPU of the servers and their child processes, without the database's processes."""
     times = [each.cpu_times() for server in servers for each in (server, *server.children())]
-    return sum(each.user + each.system for each in times)
+    return sum(float(each.user + each.system) for each in times)
 
 
 def own_cpu_s() -> float:

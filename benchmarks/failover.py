@@ -19,14 +19,15 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import psutil
+from bareclient import in_parallel
 from processes import Sampler, process, read_until
 from propagation import (
     NAMESPACE,
     conduct,
-    in_parallel,
     join_members,
     percentile,
     revision,
@@ -83,9 +84,7 @@ class Observer:
             group.create_task(self._watch(self._host, FEDERATED_CLUSTERS, "", self._on_cluster))
             group.create_task(self._watch(self._host, FEDERATED_OBJECTS, NAMESPACE, self._on_federated))
             for name, client in self._survivors.items():
-                group.create_task(
-                    self._watch(client, DEPLOYMENTS, NAMESPACE, lambda obj, name=name: self._on_deployment(name, obj))
-                )
+                group.create_task(self._watch(client, DEPLOYMENTS, NAMESPACE, partial(self._on_deployment, name)))
 
     async def _watch(
         self, client: HTTPClient, resource: Resource, namespace: str, react: Callable[[Object], None]

@@ -24,8 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from bareclient import in_parallel
 from processes import Sampler, process, read_until
-from propagation import NAMESPACE, conduct, in_parallel, percentile, revision, to_deployment
+from propagation import NAMESPACE, conduct, percentile, revision, to_deployment
 
 from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
 from federation.apimachinery.clock import SystemClock
@@ -343,7 +344,8 @@ async def _all_reported(host: HTTPClient, version: int, count: int, timeout_s: f
 def _is_reported(obj: Object) -> bool:
     """Return whether the merged status is that of this generation, for a Deployment of `measure_workloads`."""
     status = obj.get("status") or {}
-    return obj["spec"]["replicas"] == 0 and status.get("observedGeneration") == obj["metadata"]["generation"]
+    is_observed: bool = status.get("observedGeneration") == obj["metadata"]["generation"]
+    return is_observed and obj["spec"]["replicas"] == 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,9 +115,10 @@ class Hostile(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport: Any = transport
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
         if self._first:
-            self._transport.write(self._first)
+            transport.write(self._first)
         if self._is_slow:
             self._wait()
 

@@ -79,7 +79,7 @@ async def fill(journal: SQLJournal, count: int, size: int) -> Results:
 
 def own_cpu_s() -> float:
     times = psutil.Process().cpu_times()
-    return times.user + times.system
+    return float(times.user + times.system)
 
 
 async def timed(name: str, count: int, work: Callable[[int], Awaitable[object]]) -> Results:

@@ -81,8 +81,8 @@ async def wait_until_counted(host: HTTPClient, share: int, timeout_s: float) -> 
 def used_milli_cpu(cluster: Object) -> int | None:
     """Return the thousandths of a CPU that the pods of a cluster request, None before it is published."""
     resources = (cluster.get("status") or {}).get("resources") or {}
-    amounts = [(resources.get(each) or {}).get("cpu") for each in ("allocatable", "available")]
-    return None if None in amounts else to_milli(amounts[0]) - to_milli(amounts[1])
+    allocatable, available = ((resources.get(each) or {}).get("cpu") for each in ("allocatable", "available"))
+    return None if allocatable is None or available is None else to_milli(allocatable) - to_milli(available)
 
 
 async def cached_mb(clients: list[HTTPClient], share: int) -> float:
@@ -115,7 +115,7 @@ async def run(options: argparse.Namespace) -> dict[str, float]:
             print(f"turn {turn + 1}, {count} pods: {measured}", flush=True)
             for name, value in measured.items():
                 found.setdefault(f"{name}_{count}", []).append(value)
-    results = {}
+    results: dict[str, float] = {}
     for name, values in found.items():
         results |= {name: statistics.median(values), f"{name}_min": min(values)}
     first, last = (results[f"rss_mb_{options.pods[at]}"] for at in (0, -1))

@@ -73,7 +73,7 @@ def to_results(turns: Mapping[str, Sequence[Turn]]) -> dict[str, Any]:
 
 
 def measure(profile: str, sizes: Mapping[str, int], title: str) -> dict[str, Mapping[str, Any]]:
-    found = {}
+    found: dict[str, Mapping[str, Any]] = {}
     for run, arguments in RUNS.items():
         started = time.monotonic()
         try:

@@ -36,7 +36,8 @@ def record(options: argparse.Namespace) -> list[Chunk]:
     """Make the decisions of a day, and return their records."""
     load = RecordedLoad(options.clusters, options.seed, clock=CLOCKS["cpu"])
     load.period_s = DAY_S / options.decisions
-    recorder, chunks = with_recorder(load), []
+    recorder = with_recorder(load)
+    chunks: list[Chunk] = []
     tune_collector()  # as the control plane does
     decide(load, range(options.decisions), [], options.workloads, options.reports, chunks, Spent())
     if (last := recorder.take()) is not None:

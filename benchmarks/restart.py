@@ -24,12 +24,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from bareclient import in_parallel
 from processes import Sampler, process, read_until
 from propagation import (
     NAMESPACE,
     add_member_options,
     conduct,
-    in_parallel,
     join_members,
     running_members,
     to_deployment,

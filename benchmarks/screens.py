@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from bareclient import in_parallel
 from fleet import Fleet, running_fleet, to_policy, to_workload
-from propagation import NAMESPACE, conduct, in_parallel
+from propagation import NAMESPACE, conduct
 
 from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from bareclient import in_parallel
 from processes import Sampler, process, read_until
 from propagation import (
     NAMESPACE,
     conduct,
-    in_parallel,
     join_members,
     running_members,
     to_deployment,

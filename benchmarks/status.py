@@ -19,13 +19,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bareclient import in_parallel
 from processes import add_server_options, check_server_options
 from propagation import (
     NAMESPACE,
     Federation,
     add_member_options,
     conduct,
-    in_parallel,
     join_members,
     percentile,
     revision,

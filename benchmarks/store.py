@@ -32,7 +32,7 @@ def cpu_s() -> float:
     """Return the CPU time of this process and its child processes."""
     process = psutil.Process()
     times = (each.cpu_times() for each in (process, *process.children()))
-    return sum(each.user + each.system for each in times)
+    return sum(float(each.user + each.system) for each in times)
 
 
 def bare_sync_ms(folder: Path) -> float:

@@ -67,10 +67,11 @@ class Member:
         self._uids = 0
         for number, (cores, gib) in enumerate(nodes):
             allocatable = {"cpu": str(cores), "memory": f"{gib}Gi", "pods": "110"}
-            labels = {"kubernetes.io/hostname": f"{name}-{number}", "zone": f"{number % 3}"}
-            node = {"metadata": {"name": f"{name}-{number}", "labels": labels}, "status": {"allocatable": allocatable}}
+            node_name = f"{name}-{number}"
+            labels = {"kubernetes.io/hostname": node_name, "zone": f"{number % 3}"}
+            node = {"metadata": {"name": node_name, "labels": labels}, "status": {"allocatable": allocatable}}
             self.scheduler_cache.set_node(node)
-            self.collector.set_node(node["metadata"]["name"], node)
+            self.collector.set_node(node_name, node)
             self.cpu_m += cores * 1_000
 
     def pending_too_long(self, now_s: float) -> set[str]:
@@ -390,8 +391,8 @@ def _print_table(fleet: Mapping[str, list[tuple[int, int]]], results: Mapping[st
         "decisions": [str(results[name].decisions) for name in names],
         "CPU seconds": [f"{results[name].cpu_s:.1f}" for name in names],
     }
-    for label, cells in rows.items():
-        print(f"{label:<28}"[:28].ljust(25) + "".join(f"{cell:>18}" for cell in cells))
+    for title, row in rows.items():
+        print(f"{title:<28}"[:28].ljust(25) + "".join(f"{cell:>18}" for cell in row))
 
 
 def _mean(values: list[int] | list[float]) -> float:
