@@ -1,4 +1,4 @@
-"""Garbage collector settings for long-running processes with large caches of plain JSON values.
+"""Memory of long-running processes with large caches of plain JSON values: the collector, and strings that are shared.
 
 Parsed objects are millions of small containers without cycles. With CPython's default thresholds the collector scans
 them again and again while objects are parsed; that took a quarter of the control plane's CPU under load. Fewer, larger
@@ -9,7 +9,8 @@ Decision: docs/decisions/0005-collect-garbage-rarely.md
 """
 
 import gc
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _YOUNG_CONTAINERS = 100_000
@@ -44,3 +45,12 @@ def without_collector() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def _keeps_interned_strings() -> bool:
+    """Return whether this interpreter never frees an interned string, as 3.12 did at first (cpython#113993)."""
+    return sys.getrefcount(sys.intern(f"a string of {__name__}")) > 1 << 30
+
+
+share: Callable[[str], str] = str if _keeps_interned_strings() else sys.intern
+"""Return one string for all equal ones that are in use. Where that would keep it for ever, return it as it is."""

@@ -8,7 +8,6 @@ off too. Constructors start nothing; `run()` runs until cancelled.
 import asyncio
 import contextlib
 import random
-import sys
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -19,6 +18,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.errors import AlreadyExists, ApiError, Conflict, FederationError
+from federation.apimachinery.memory import share
 from federation.apimachinery.metrics import LATENCY_BUCKETS_S, show
 from federation.runtime.replay import priority_offset
 from federation.runtime.timeslice import TimeSlice, replay_slice
@@ -65,7 +65,7 @@ DONE = Result()
 def key_of(obj: dict[str, Any]) -> Key:
     """Return the key of an object, with the strings that the keys of caches have."""
     metadata = obj["metadata"]
-    return Key(sys.intern(metadata.get("namespace") or ""), sys.intern(metadata["name"]))
+    return Key(share(metadata.get("namespace") or ""), share(metadata["name"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ Decision: docs/decisions/0075-caches-keep-text.md
 """
 
 import contextlib
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 import orjson
 
+from federation.apimachinery.memory import share
 from federation.apimachinery.objectshape import REVISION_LENGTH_MAX
 from federation.apimachinery.resources import Object
 from federation.client.client import Objects
@@ -22,9 +22,9 @@ CacheKey = tuple[str, str]
 
 
 def cache_key(obj: Object) -> CacheKey:
-    """Return namespace ("" for cluster-scoped objects) and name, interned: an object has a key in ten mappings."""
+    """Return namespace ("" for cluster-scoped objects) and name, shared: an object has a key in ten mappings."""
     metadata = obj["metadata"]
-    return sys.intern(metadata.get("namespace") or ""), sys.intern(metadata["name"])
+    return share(metadata.get("namespace") or ""), share(metadata["name"])
 
 
 def revision_of(obj: Object | None) -> int:
@@ -51,7 +51,7 @@ class _Index:
         self._values_of: dict[CacheKey, tuple[str, ...]] = {}
 
     def put(self, key: CacheKey, obj: Object) -> None:
-        values = tuple(map(sys.intern, self.values(obj)))
+        values = tuple(map(share, self.values(obj)))
         before = self._values_of.get(key, ())
         if values == before:
             return

@@ -4,7 +4,6 @@
 keeps replicas for a while should be as it is, with that number of replicas.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from federation.api import names
 from federation.api.federatedtype import DriftMode, FederatedType, RetentionRule
 from federation.apimachinery import dotpaths
+from federation.apimachinery.memory import share
 from federation.apimachinery.resources import Object
 from federation.delivery.rules.adoption import adoption_terms
 from federation.delivery.rules.corrections import is_correction
@@ -71,7 +71,7 @@ def member_key(federated: Object, type_: FederatedType, cluster: str) -> MemberK
     """Return the key of a federated object's member object in a cluster."""
     name = str(federated["spec"]["template"]["metadata"]["name"])
     namespace = federated["metadata"].get("namespace", "") if type_.resource.namespaced else ""
-    return MemberKey(cluster, type_.resource, sys.intern(namespace), sys.intern(name))
+    return MemberKey(cluster, type_.resource, share(namespace), share(name))
 
 
 @dataclass(frozen=True, slots=True)

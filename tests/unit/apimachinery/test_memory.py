@@ -1,7 +1,9 @@
-"""The collector's thresholds; in a subprocess, because they apply to a whole process."""
+"""The collector's thresholds, in a subprocess because they apply to a whole process, and shared strings."""
 
 import subprocess
 import sys
+
+from federation.apimachinery.memory import share
 
 _PROGRAM = """
 import gc
@@ -21,3 +23,9 @@ assert gc.collect() > 0
 
 def test_cycles_are_still_found() -> None:
     subprocess.run([sys.executable, "-c", _PROGRAM], check=True, timeout=60)
+
+
+def test_a_shared_string_is_freed_with_its_last_user() -> None:
+    text = share("".join(("a name of an object ", "that ends")))
+    assert text == "a name of an object that ends"
+    assert sys.getrefcount(text) < 100
