@@ -1,5 +1,6 @@
 """The collector's thresholds, in a subprocess because they apply to a whole process, and shared strings."""
 
+import os
 import subprocess
 import sys
 
@@ -26,6 +27,6 @@ def test_cycles_are_still_found() -> None:
 
 
 def test_a_shared_string_is_freed_with_its_last_user() -> None:
-    text = share("".join(("a name of an object ", "that ends")))
-    assert text == "a name of an object that ends"
+    text = share(f"a name of an object that ends {os.getpid()}")
+    assert text == f"a name of an object that ends {os.getpid()}"
     assert sys.getrefcount(text) < 100
