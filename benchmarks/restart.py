@@ -31,6 +31,7 @@ from propagation import (
     add_member_options,
     conduct,
     join_members,
+    revision,
     running_members,
     to_deployment,
     to_policy,
@@ -79,10 +80,6 @@ async def serving(directory: Path, port: int, profile: Path | None = None) -> As
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
-
-
-async def revision(client: HTTPClient) -> int:
-    return int((await client.list(NAMESPACES, limit=1)).resource_version)
 
 
 async def revisions(clients: dict[str, HTTPClient]) -> int:
