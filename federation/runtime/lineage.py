@@ -77,7 +77,7 @@ class Lineage:
     async def _find_common(self, asking: "Track") -> int:
         """Return the revision up to which the server has our history, 0 without a proof."""
         for _ in range(_ROUNDS_MAX):
-            unanswered = 0
+            is_answered = True
             for track in sorted(self._tracks, key=attrgetter("newest"), reverse=True)[:_REQUESTS_MAX]:
                 try:
                     if track.newest and (common := await track.confirmed()):
@@ -85,11 +85,15 @@ class Lineage:
                 except ClusterUnreachable:
                     raise
                 except (ApiError, ClusterError):
-                    unanswered += 1
-            if not unanswered:
+                    if track is asking:
+                        raise
+                    # If the server answers for no kind, that is no reason to list, and no others need to be asked. One
+                    # broken kind must not stop the others.
+                    if is_answered:
+                        await asking.look()
+                    is_answered = False
+            if is_answered:
                 break
-            # If the server answers for no kind, that is no reason to list. One broken kind must not stop the others.
-            await asking.look()
         return 0
 
 

@@ -201,10 +201,10 @@ def compare_triggers(
         return replace(compare_triggers(adopted, now, policy, is_plugin_back=is_plugin_back), adopted=adopted)
     differing = now.clusters.changes_since(old) if rest == old_text else set()
     differing.update(field for field in _OF_OBJECT if old.get(field) != new.get(field))
-    if CLUSTERS in differing and not policy.follows_joins and now.clusters.has_only_returned(old):
+    if differing == {CLUSTERS} and not policy.follows_joins and now.clusters.has_only_returned(old):
         # The return of a cluster brings only objects here that have to do with it. For any other it would be recorded
         # or not by chance, and for all of them after a restart.
-        differing.discard(CLUSTERS)
+        differing.clear()
     if not set(new.get(_PARTNERS) or ()) - set(old.get(_PARTNERS) or ()):
         differing.discard(_PARTNERS)
     if set(new.get(_LEFT) or ()) - set(old.get(_LEFT) or ()):

@@ -5,6 +5,7 @@ lie. A skewed clock, and a store that is copied, restored or emptied, are the fa
 that break or hang are `Line.mode`, slow answers `Line.delays_s`. Every choice comes from a seed.
 """
 
+import json
 import random
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -71,7 +72,7 @@ class Faults:
         self._random = random.Random(seed)
         self._errors: tuple[_Error, ...] = ()
         self._share = 0.0
-        self._first_lists: dict[tuple[str, ...], bytes] = {}
+        self._first_lists: dict[tuple[str, ...], str] = {}
         self._misled: set[tuple[str, ...]] = set()
 
     def begin(self, share: float, *storms: str) -> None:
@@ -98,7 +99,7 @@ class Faults:
         answer = {**answer, "items": list(answer["items"])}
         key = _collection(request)
         if key not in self._first_lists:
-            self._first_lists[key] = orjson.dumps(answer)
+            self._first_lists[key] = json.dumps(answer)  # a broken member sends numbers beyond 64 bits
         (self._misled.add if self.lie else self._misled.discard)(key)
         match self.lie:
             case "empty":
@@ -106,7 +107,7 @@ class Faults:
             case "partial":
                 return {**answer, "items": [item for item in answer["items"] if self._random.random() < 0.5]}
             case "stale":
-                first: Object = orjson.loads(self._first_lists[key])
+                first: Object = json.loads(self._first_lists[key])
                 return first
         return answer
 
