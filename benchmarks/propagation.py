@@ -276,10 +276,6 @@ class Federation:
         used = {name: self.sampler.cpu_s(name) for name in self.sampler.rss_peak_mb}
         return used if self.store.server is None else {**used, "database": self.store.cpu_s()}
 
-    async def member_revisions(self) -> int:
-        """Return how many writes the members have stored, those of their own controllers included."""
-        return sum([await revision(client) for client in self.clients.values()])
-
     def cpu_s_since(self, before: dict[str, float]) -> dict[str, float]:
         """Return the CPU seconds of every group since an earlier answer of `cpu_s`."""
         return {name: round(used - before[name], 2) for name, used in self.cpu_s().items()}
@@ -344,6 +340,11 @@ async def wait_for_namespace(clients: dict[str, HTTPClient]) -> None:
 async def revision(client: HTTPClient) -> int:
     """Return the revision of the host or a member. Each write takes one without gaps, so differences count writes."""
     return int((await client.list(NAMESPACES, limit=1)).resource_version)
+
+
+async def revisions(clients: Mapping[str, HTTPClient]) -> int:
+    """Return the sum of the members' revisions, which also counts the writes of their own controllers."""
+    return sum([await revision(client) for client in clients.values()])
 
 
 async def create_all(
@@ -489,7 +490,7 @@ async def measure_override(
     for name, (policy, has_arrived) in changes.items():
         arrivals.expect(has_arrived)
         began, before, work = time.monotonic(), federation.cpu_s(), await federation.work()
-        stored = await federation.member_revisions()
+        stored = await revisions(federation.clients)
         patch = {"spec": policy["spec"]}
         await federation.host.patch(OVERRIDE_POLICIES, "bench", patch, patch_type=PatchType.MERGE, namespace=NAMESPACE)
         await arrivals.wait(count, members, options.timeout)
@@ -498,7 +499,7 @@ async def measure_override(
         results[f"{name}_cpu_s"] = used["control"]
         if name == "rollout":
             results |= {f"rollout_{group}_cpu_s": cpu_s for group, cpu_s in used.items()}
-            results["rollout_members_stored"] = await federation.member_revisions() - stored
+            results["rollout_members_stored"] = await revisions(federation.clients) - stored
         await wait_for_status(federation.host, count, options.timeout)
         counted = (await federation.work()).since(work, count)
         results |= {f"{each}_per_{name}": value for each, value in counted.items()}
@@ -543,9 +544,9 @@ async def measure_bare(bare: BareClient, federation: Federation, options: argpar
         results[name] = round(await bare.apply_all(*change), 3)
         await bare.settle()
     perfect = PerfectRollout(bare, clients, replicas * 2, options.rollout_limit or DEFAULT_LIMIT)
-    before, stored = federation.cpu_s(), await federation.member_revisions()
+    before, stored = federation.cpu_s(), await revisions(federation.clients)
     results["perfect_rollout_s"] = round(await perfect.run("2.0", "changed"), 3)
-    results["perfect_rollout_members_stored"] = await federation.member_revisions() - stored
+    results["perfect_rollout_members_stored"] = await revisions(federation.clients) - stored
     results |= {f"perfect_rollout_{group}_cpu_s": used for group, used in federation.cpu_s_since(before).items()}
     await bare.settle()
     return {**results, "bare_delete_s": round(await bare.delete_all(), 3)}

@@ -32,6 +32,7 @@ from propagation import (
     conduct,
     join_members,
     revision,
+    revisions,
     running_members,
     to_deployment,
     to_policy,
@@ -80,10 +81,6 @@ async def serving(directory: Path, port: int, profile: Path | None = None) -> As
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
-
-
-async def revisions(clients: dict[str, HTTPClient]) -> int:
-    return sum([await revision(client) for client in clients.values()])
 
 
 def host_writes(directory: Path, after: int, until: int, without: str = "") -> Counter[str]:

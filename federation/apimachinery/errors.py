@@ -25,7 +25,7 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     │   ├── RequestTimeout *, ClusterForbidden
     │   ├── TunnelError, RefusedError: an agent's tunnel was misused or refused
     │   └── ClusterLimitExceeded, ClusterIdentityMismatch
-    ├── RequestWithdrawn: nobody wanted a request any more when it could leave
+    ├── RequestWithdrawn: a request was not sent, because the reason for it had ended
     ├── ConnectFailed, WireBroken: there is no connection to a server, or it broke; the client's session translates them
     ├── InvalidInput: an object, patch or annotation cannot be used; final until it changes
     │   ├── OverrideError: in overrides
@@ -332,7 +332,7 @@ class ClusterLimitExceeded(ClusterError):
 
 
 class RequestWithdrawn(FederationError):
-    """The request was not sent: what it was for ended while it waited."""
+    """The request was not sent: the reason for it ended while it waited."""
 
 
 class ConfigurationError(FederationError):

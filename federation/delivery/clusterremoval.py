@@ -33,7 +33,7 @@ from federation.delivery.rules.plan import ClusterState, Removal, cluster_state_
 from federation.guard.suspensions import Suspensions
 from federation.planning.leftovers.record import Action, Reason, Record
 from federation.planning.leftovers.strays import is_kept
-from federation.runtime.controller import DONE, Result
+from federation.runtime.controller import DONE, Result, key_of
 from federation.runtime.events import WARNING
 from federation.runtime.host import Host
 
@@ -164,7 +164,7 @@ class ClusterRemoval:
         metadata = obj["metadata"]
         if self._is_suspended(cluster, obj):
             return None
-        key = MemberKey(cluster, type_.resource, metadata.get("namespace") or "", metadata["name"])
+        key = MemberKey(cluster, type_.resource, *key_of(obj))
         if self._removal(type_, obj) is Removal.ORPHAN:
             return await self._writer.release(member, key, metadata["uid"])
         if metadata.get("deletionTimestamp"):
@@ -180,7 +180,7 @@ class ClusterRemoval:
         return decide_removal(annotations, obj["metadata"].get("annotations") or {})
 
     def _is_suspended(self, cluster: str, obj: Object) -> bool:
-        return self._suspensions.find(obj, obj["metadata"].get("namespace") or "", cluster) is not None
+        return self._suspensions.find(obj, key_of(obj).namespace, cluster) is not None
 
     def _is_to_be_deleted(self, name: str, type_: FederatedType, obj: Object) -> bool:
         """Return whether the object still has to go: to empty a cluster takes minutes, and users change their mind."""

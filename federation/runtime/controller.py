@@ -18,8 +18,8 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.errors import AlreadyExists, ApiError, Conflict, FederationError
-from federation.apimachinery.memory import share
 from federation.apimachinery.metrics import LATENCY_BUCKETS_S, show
+from federation.runtime.indexer import cache_key
 from federation.runtime.replay import priority_offset
 from federation.runtime.timeslice import TimeSlice, replay_slice
 from federation.runtime.workqueue import Jitter, QueueOptions, WorkQueue
@@ -64,8 +64,7 @@ DONE = Result()
 
 def key_of(obj: dict[str, Any]) -> Key:
     """Return the key of an object, with the strings that the keys of caches have."""
-    metadata = obj["metadata"]
-    return Key(share(metadata.get("namespace") or ""), share(metadata["name"]))
+    return Key(*cache_key(obj))
 
 
 @dataclass(frozen=True, slots=True)

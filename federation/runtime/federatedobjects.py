@@ -26,6 +26,7 @@ from federation.runtime.assumecache import AssumeCache
 from federation.runtime.controller import Key, key_of
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.handlers import Handler
+from federation.runtime.indexer import cache_key
 from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
 from federation.runtime.subscription import Differences, Subscription, Triggers
@@ -139,8 +140,7 @@ class FederatedObjects:
 
     def key_of_source(self, type_: FederatedType, obj: Object) -> Key:
         """Return the key of the federated object of this source or member object."""
-        metadata = obj["metadata"]
-        return self._key_of(metadata.get("namespace") or "", metadata["name"], type_.name)
+        return self._key_of(*cache_key(obj), type_.name)
 
     def of_source(self, group: str, kind: str, namespace: str, name: str) -> Object | None:
         """Return the federated object of a source; None without one, or when the kind is not federated."""

@@ -61,7 +61,7 @@ class Lineage:
         self._tracks.remove(track)
 
     def doubt(self) -> None:
-        """Have the next proof made anew."""
+        """Require a new proof before the next watch that goes on."""
         self._doubts += 1
 
     async def prove(self, asking: "Track") -> None:
@@ -87,8 +87,8 @@ class Lineage:
                 except (ApiError, ClusterError):
                     if track is asking:
                         raise
-                    # If the server answers for no kind, that is no reason to list, and no others need to be asked. One
-                    # broken kind must not stop the others.
+                    # If the informer's own kind is not answered either, nothing is known, and this raises. Otherwise
+                    # one kind is broken, which must not stop the others.
                     if is_answered:
                         await asking.look()
                     is_answered = False
@@ -175,7 +175,7 @@ class Track:
 async def find_listed(client: Client, resource: Resource, namespace: str, name: str) -> Object | None:
     """Return the object as a list shows it, None without it: accounts in members may list nodes and pods, not get them.
 
-    A server that answers nobody says nothing: ClusterError and the errors below.
+    Whether it has the object stays unknown if it does not answer: ClusterError and the errors below.
     """
     try:
         found = (await client.list(resource, namespace, field_selector=f"metadata.name={name}", limit=1)).items

@@ -51,7 +51,7 @@ def test_an_unknown_context_is_named(fed: Federation) -> None:
 def test_a_refused_connection_is_reported(fed: Federation, tmp_path: Path) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]  # refuses connections until it listens, and is nobody else's meanwhile
+        port = listener.getsockname()[1]  # refuses connections until it listens; no other process can take it
         line = join(fed, "x", kubeconfig_for(tmp_path, f"https://127.0.0.1:{port}"))
     assert "cannot be reached" in line
 

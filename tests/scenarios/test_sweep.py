@@ -133,15 +133,20 @@ async def test_a_copy_that_is_placed_elsewhere_is_removed_and_not_counted() -> N
         await world.until_replicas("web", {"east": 3})
 
 
+async def _show_a_reported_copy(world: World) -> None:
+    """Let east show a copy of `web`, which is reported and stays."""
+    east = world.members["east"]
+    await east.admin.create(DEPLOYMENTS, _managed(a_deployment("web", replicas=2)))
+    await world.until_equal(lambda: _leftovers(world), [("east", "web", "Keep")])
+    await world.pass_time(60)
+    assert await east.replicas("web") == 2
+
+
 async def test_a_copy_of_an_object_that_no_policy_places_is_reported() -> None:
     async with a_world_without_pods() as world:
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
         await world.settle()
-        east = world.members["east"]
-        await east.admin.create(DEPLOYMENTS, _managed(a_deployment("web", replicas=2)))
-        await world.until_equal(lambda: _leftovers(world), [("east", "web", "Keep")])
-        await world.pass_time(60)
-        assert await east.replicas("web") == 2
+        await _show_a_reported_copy(world)
 
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
         await world.until_replicas("web", {"east": 3})
@@ -158,11 +163,7 @@ async def test_a_reported_copy_is_removed_once_its_object_is_placed_elsewhere(ca
         else:
             await world.create(PROPAGATION_POLICIES, a_policy({"north": 1}))
         await world.settle()
-        east = world.members["east"]
-        await east.admin.create(DEPLOYMENTS, _managed(a_deployment("web", replicas=2)))
-        await world.until_equal(lambda: _leftovers(world), [("east", "web", "Keep")])
-        await world.pass_time(60)
-        assert await east.replicas("web") == 2
+        await _show_a_reported_copy(world)
         if cause == "placed":
             await world.create(PROPAGATION_POLICIES, a_policy({"north": 1}))
         else:

@@ -75,6 +75,23 @@ async def _delete_and_wait(world: World) -> MemberLine:
     return line
 
 
+async def _delete_while_away(world: World) -> None:
+    """Lose east and delete the source: its copy there becomes a Leftover."""
+    await world.lose("east")
+    await world.user.delete(DEPLOYMENTS, "web", "default")
+    await world.until_gone(DEPLOYMENTS, "web")
+
+
+async def _return_slowly(world: World) -> MemberLine:
+    """Let east come back; the deletion of a Leftover there waits when this returns."""
+    line = world.members["east"].line
+    line.delays_s["get"] = SLOW_S
+    line.mend()
+    await world.until_ready("east")
+    await world.pass_time(1.0)
+    return line
+
+
 async def _suspend(world: World) -> None:
     spec = {"clusters": ["east"], "owner": "storage team", "reason": "volumes are copied"}
     metadata = {"name": "copy", "namespace": "default"}
@@ -113,14 +130,9 @@ async def test_a_copy_that_is_to_stay_before_its_deletion_leaves_is_released() -
 async def test_a_leftover_that_is_suspended_in_time_is_kept_for_that_time() -> None:
     async with a_world_without_pods() as world:
         await _running(world, "web")
-        before, line = await _uids(world, "web"), world.members["east"].line
-        await world.lose("east")
-        await world.user.delete(DEPLOYMENTS, "web", "default")
-        await world.until_gone(DEPLOYMENTS, "web")
-        line.delays_s["get"] = SLOW_S
-        line.mend()
-        await world.until_ready("east")
-        await world.pass_time(1.0)
+        before = await _uids(world, "web")
+        await _delete_while_away(world)
+        line = await _return_slowly(world)
         await _suspend(world)
         await world.pass_time(4 * SLOW_S)
         assert await _uids(world, "web") == before
@@ -148,15 +160,10 @@ async def test_a_cluster_that_leaves_keeps_the_rest_once_its_objects_are_to_stay
 async def test_a_leftover_that_is_forgotten_in_time_is_kept() -> None:
     async with a_world_without_pods() as world:
         await _running(world, "web")
-        before, line = await _uids(world, "web"), world.members["east"].line
-        await world.lose("east")
-        await world.user.delete(DEPLOYMENTS, "web", "default")
-        await world.until_gone(DEPLOYMENTS, "web")
+        before = await _uids(world, "web")
+        await _delete_while_away(world)
         (leftover,) = (await world.user.list(LEFTOVERS)).items
-        line.delays_s["get"] = SLOW_S
-        line.mend()
-        await world.until_ready("east")
-        await world.pass_time(1.0)
+        await _return_slowly(world)
         await world.user.delete(LEFTOVERS, leftover["metadata"]["name"])
         await world.pass_time(4 * SLOW_S)
         assert await _uids(world, "web") == before

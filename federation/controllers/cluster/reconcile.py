@@ -192,7 +192,7 @@ class Reconciler:
         """Return whether this process has failed for so long that the join ends for good.
 
         No stored time decides: an earlier process may have had a wrong clock, and time during which no process ran
-        is not time without an answer. A restart therefore begins anew (docs/decisions/0203).
+        is not time without an answer. So a restart begins to count from zero (docs/decisions/0203).
         """
         failing = self._failing.get(name)
         if failing is None or failing.uid != cluster["metadata"]["uid"]:

@@ -67,8 +67,7 @@ class StatusCollectController:
 
     def _on_synced(self, cluster: str, resource: Resource) -> None:  # noqa: ARG002  # a listener's signature
         """Drop the entries that the cluster had before this start, of objects that it lost since."""
-        for key in self._reconciler.take_incomplete(resource):
-            self._enqueue(key)
+        self._enqueue_incomplete(resource)
 
     def _on_discarded(self, resource: Resource, shown: Iterable[CacheKey]) -> None:
         """Drop the entries of a cluster that has left, also those that were kept while its cache was incomplete."""
@@ -77,6 +76,9 @@ class StatusCollectController:
             return
         for namespace, name in shown:
             self._enqueue(self._objects.key_for(type_, namespace, name))
+        self._enqueue_incomplete(resource)
+
+    def _enqueue_incomplete(self, resource: Resource) -> None:
         for key in self._reconciler.take_incomplete(resource):
             self._enqueue(key)
 
