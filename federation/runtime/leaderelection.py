@@ -4,6 +4,8 @@ The rules are those of client-go: the holder renews before `renew_deadline_s`, o
 have watched it unchanged for its duration *by their own clock*, and every write carries the resourceVersion that was
 read, so of two candidates one loses. Clocks of two machines are never compared. `run` works until cancelled.
 
+Candidates count only time in which the server answered them: while it answers nobody, the holder cannot renew.
+
 Unlike client-go's, a holder whose server is away or slow keeps the Lease until another candidate has it: meanwhile
 `may_act` is False. The duration that it writes grows with the time that renewals take, so that candidates leave a slow
 leader its Lease. Decision: docs/decisions/0100-a-slow-database-ends-no-process.md
@@ -20,6 +22,7 @@ from prometheus_client import Gauge
 
 from federation.apimachinery.clock import Clock, SystemClock, to_rfc3339_micro
 from federation.apimachinery.errors import AlreadyExists, ApiError, ClusterError, Conflict, FederationError, NotFound
+from federation.apimachinery.listening import Silence
 from federation.apimachinery.resources import LEASES, Object
 from federation.client.client import Client
 from federation.runtime.workqueue import Jitter
@@ -96,7 +99,10 @@ class LeaderElector:
         self._find_problem = find_problem
         self._problem = ""
         self._observed: tuple[str, str] = ("", "")
-        self._observed_at_s = 0.0
+        self._silence = Silence()
+        """The time in which the holder of the observed Lease could have renewed it, and did not."""
+        self._read_s = 0.0
+        """How long the last read of the Lease took."""
         self._may_act_until_s = 0.0
         self._pace_s = 0.0
         """How long renewals take; an estimate that falls by half when they are faster."""
@@ -187,6 +193,8 @@ class LeaderElector:
             lease = None
         except (ApiError, ClusterError) as failure:
             return self._fail(failure)
+        if lease is not None:
+            self._look(lease, started_s)
         if not self.is_leader and (lease is None or self._may_take(lease)) and await self._has_problem():
             return False
         try:
@@ -210,18 +218,29 @@ class LeaderElector:
         self._pace_s = max(self._clock.monotonic() - started_s, self._pace_s / 2)
         return True
 
-    def _may_take(self, lease: Object) -> bool:
-        spec = lease.get("spec") or {}
-        observed = (str(spec.get("holderIdentity") or ""), str(lease["metadata"].get("resourceVersion", "")))
+    def _look(self, lease: Object, started_s: float) -> None:
+        """Record the Lease that was read, and count the silence of its holder.
+
+        A read that takes much longer than the one before it was held up, and so were the holder's renewals: only the
+        usual time counts. A server that is always slow holds nothing up, and its time counts.
+        """
+        now_s = self._clock.monotonic()
+        observed = (_holder_of(lease), str(lease["metadata"].get("resourceVersion", "")))
         if observed != self._observed:
-            self._observed, self._observed_at_s = observed, self._clock.monotonic()
+            self._observed = observed
+            self._silence.end(now_s)
+        self._silence.look(now_s, 2 * self._options.retry_period_s + self._read_s)
+        self._read_s = now_s - started_s
+
+    def _may_take(self, lease: Object) -> bool:
+        holder = _holder_of(lease)
         if self.is_leader:
             # A Lease that somebody else held and released is free, but its holder may have written since.
-            return observed[0] == self._identity
-        if observed[0] in ("", self._identity):
+            return holder == self._identity
+        if holder in ("", self._identity):
             return True
-        duration_s = float(spec.get("leaseDurationSeconds") or self._options.lease_duration_s)
-        return self._clock.monotonic() - self._observed_at_s >= duration_s
+        duration_s = float((lease.get("spec") or {}).get("leaseDurationSeconds") or self._options.lease_duration_s)
+        return self._silence.counted_s >= duration_s
 
     def _to_lease(self, old: Object | None, duration_s: float) -> Object:
         now = to_rfc3339_micro(self._clock.now())
@@ -275,6 +294,10 @@ class LeaderElector:
             self.is_leader = leader
             self._gauge.set(1 if leader else 0)
             _log.info("leadership", lease=self._name, identity=self._identity, leader=leader)
+
+
+def _holder_of(lease: Object) -> str:
+    return str((lease.get("spec") or {}).get("holderIdentity") or "")
 
 
 async def _end(task: asyncio.Future[None]) -> None:

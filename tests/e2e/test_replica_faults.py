@@ -334,11 +334,21 @@ async def slow_down_postgres(trial: Trial) -> None:
 
 
 async def pause_postgres(trial: Trial) -> None:
-    await asyncio.to_thread(trial.postgres.pause)
-    try:
-        await asyncio.sleep(max(12.0, PAUSE_S))
-    finally:
-        await asyncio.to_thread(trial.postgres.resume)
+    """Stop the database three times for longer than a Lease: it answers nobody, so the leader is not silent."""
+    leader, other = await trial.leader()
+    starts = [replica.starts for replica in trial.site.replicas.replicas]
+    held_by = await holder(trial.load.apis[_number(other)])
+    for _ in range(3):
+        await asyncio.to_thread(trial.postgres.pause)
+        try:
+            await asyncio.sleep(max(8.0, PAUSE_S))
+        finally:
+            await asyncio.to_thread(trial.postgres.resume)
+        await wait_for_a_write(trial, other)
+        await trial.load.progress(5)
+        assert await holder(trial.load.apis[_number(other)]) == held_by
+    assert [replica.starts for replica in trial.site.replicas.replicas] == starts
+    assert (await trial.leader())[0] is leader
 
 
 async def pause_all(trial: Trial) -> None:

@@ -16,6 +16,7 @@ from federation.apimachinery import conditions
 from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError, Forbidden, Unauthorized
 from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
+from federation.apimachinery.listening import Silence
 from federation.apimachinery.resources import Object
 from federation.client.clustersecret import has_given_credentials
 from federation.client.pool import ClusterPool
@@ -50,11 +51,10 @@ class JoinOptions:
 
 
 class _FailingJoin(NamedTuple):
-    """A join that has failed: the cluster's uid, the seconds that count, and the last failure in monotonic seconds."""
+    """A join that has failed: the cluster's uid, and the time in which it could have succeeded."""
 
     uid: str
-    failed_s: float
-    last_s: float
+    silence: Silence
 
 
 class Reconciler:
@@ -197,7 +197,7 @@ class Reconciler:
         failing = self._failing.get(name)
         if failing is None or failing.uid != cluster["metadata"]["uid"]:
             return False
-        return failing.failed_s > self._options.timeout_s
+        return failing.silence.counted_s > self._options.timeout_s
 
     async def _exchange(self, name: str, cluster: Object) -> tuple[str, bool]:
         """Claim the member and return its uid, and whether given credentials were replaced by our own account.
@@ -225,19 +225,16 @@ class Reconciler:
         """Publish why the join failed, and retry later."""
         count = self._failures.get(name, 0)
         self._failures[name] = count + 1
-        self._failing[name] = self._after_failure(self._failing.get(name), str(cluster["metadata"]["uid"]))
+        failing, uid = self._failing.get(name), str(cluster["metadata"]["uid"])
+        if failing is None or failing.uid != uid:
+            failing = self._failing[name] = _FailingJoin(uid, Silence())
+        failing.silence.look(self._clock.monotonic(), _ATTEMPT_S_MAX)
         condition = ConditionWanted(names.CLUSTER_JOINED, "False", clusternames.REASON_TOKEN_NOT_OBTAINED, str(error))
         await self._publisher.publish(name, [condition])
         if isinstance(error, memberaccount.NotYetError):
             return Result(requeue_after_s=_NOT_YET_RETRY_S)
         self._recorder.event(cluster, WARNING, clusternames.EVENT_JOIN_CLUSTER_ERROR, str(error))
         return Result(requeue_after_s=min(_RETRY_S_MIN * 2**count, _RETRY_S_MAX))
-
-    def _after_failure(self, failing: _FailingJoin | None, uid: str) -> _FailingJoin:
-        now_s = self._clock.monotonic()
-        if failing is None or failing.uid != uid:
-            return _FailingJoin(uid, 0.0, now_s)
-        return _FailingJoin(uid, failing.failed_s + min(now_s - failing.last_s, _ATTEMPT_S_MAX), now_s)
 
     async def _refuse(self, name: str, cluster: Object, reason: str, event: str, message: str) -> None:
         """End the join for good."""

@@ -65,6 +65,17 @@ class Slow:
         return await self.transport.request(request)
 
 
+class Hangs:
+    """The way to a server that can hang for everybody: requests wait, and are answered when it goes on."""
+
+    def __init__(self, transport, is_open: asyncio.Event) -> None:
+        self.transport, self.is_open = transport, is_open
+
+    async def request(self, request):
+        await self.is_open.wait()
+        return await self.transport.request(request)
+
+
 @pytest.fixture
 def one(server, clock) -> Candidate:
     return Candidate(server, clock, "one")
@@ -293,6 +304,49 @@ async def test_after_a_slow_time_a_dead_leader_is_followed_as_soon_as_before(
     await clock.advance(5)
     one.client.fail(ClusterUnreachable("no route"))
     await clock.advance(20)
+    assert two.is_leading
+
+
+@pytest.mark.parametrize("hang_s", [16, 40, 300])
+@pytest.mark.parametrize("is_follower_first", [True, False])
+async def test_a_server_that_hangs_for_everybody_ends_no_leadership(
+    one, two, clock, start, settle, hang_s, is_follower_first
+) -> None:
+    candidates = [two, one] if is_follower_first else [one, two]
+    leading = start(one.lead_until_lost())
+    await settle()
+    start(two.elector.run(two.lead))
+    await clock.advance(20.3)
+    server = one.client.transport.transport
+    for _ in range(3):
+        gates = [asyncio.Event() for _ in candidates]
+        for candidate, gate in zip(candidates, gates, strict=True):
+            candidate.client.replace(Hangs(server, gate))
+        await clock.advance(hang_s)
+        assert not two.is_leading
+        for gate in gates:
+            gate.set()
+            await settle()
+        await clock.advance(10)
+        assert one.elector.may_act
+    assert not leading.done()
+    assert two.led == []
+
+
+async def test_a_dead_leader_is_followed_although_the_server_hangs_now_and_then(one, two, clock, start, settle) -> None:
+    task = start(one.elector.run(one.lead))
+    await settle()
+    start(two.elector.run(two.lead))
+    await clock.advance(20)
+    one.client.fail(ClusterUnreachable("no route"))
+    task.cancel()
+    fast = two.client.transport.transport
+    for _ in range(4):
+        gate = asyncio.Event()
+        two.client.replace(Hangs(fast, gate))
+        await clock.advance(30)
+        gate.set()
+        await clock.advance(3)
     assert two.is_leading
 
 
