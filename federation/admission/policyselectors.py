@@ -1,8 +1,6 @@
 """Admission of policies: which kinds namespace users may steer, and warnings about what does not exist.
 
-Override and propagation policies change objects in members with the federation's rights. `resourceSelectors` reach
-every object of a kind in the namespace, so their author needs the verb `update` or `patch` on that kind. An object that
-names the policy in a label needs no such check: the author of the label may update the object.
+The rights that `resourceSelectors` need are checked in `selectedkinds.py`.
 
 Warnings name nothing that the requester may not read: policies that compete are named to users who may get them. Names
 of clusters are no secret from authors of policies, because decisions about their objects list all clusters: in the
@@ -12,14 +10,14 @@ namespaces of a project, those of the project.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
-from federation.admission.federatedobjects import FindResource, forbidden
+from federation.admission.federatedobjects import FindResource
 from federation.admission.hosteffects import acting_kinds, ended_effects
 from federation.admission.projectclusters import clusters_of
 from federation.admission.rolloutgates import gate_causes, kind_causes, objective_causes
+from federation.admission.selectedkinds import check_selected
 from federation.api.federatedtype import parse_configs
 from federation.api.resources import (
     CLUSTER_OVERRIDE_POLICIES,
@@ -47,7 +45,6 @@ from federation.planning.waves.waverules import to_annotation
 from federation.scheduling.policyreferences import named_clusters, reference_warnings
 from federation.scheduling.policyspec import compile_resource_selectors
 
-_VERBS = ("update", "patch")
 _NAMESPACED = (OVERRIDE_POLICIES, PROPAGATION_POLICIES)
 _CLUSTER_WIDE = (CLUSTER_OVERRIDE_POLICIES, CLUSTER_PROPAGATION_POLICIES)
 ListObjects = Callable[[Resource, str], Awaitable[Sequence[Object]]]
@@ -108,7 +105,8 @@ class PolicyAdmission(ValidatingPlugin):
         if causes := [*causes, *_size_causes(request, spec)]:
             raise invalid(request.resource.kind, request.resource.group, request.name, causes)
         if request.resource in _NAMESPACED:
-            self._check_rights(request, policy, access)
+            selectors = spec.get("resourceSelectors") or ()
+            check_selected(request, access, self._find, selectors, "spec.resourceSelectors")
         request.warnings.extend(_change_warnings(request, policy))
         try:
             known = await self._read(request, policy, access)
@@ -128,28 +126,6 @@ class PolicyAdmission(ValidatingPlugin):
             return []
         stored = {resource: await self._list(resource, "") for resource in acting_kinds(selectors)}
         return ended_effects(selectors, stored, self._effect_of)
-
-    def _check_rights(self, request: AdmissionRequest, policy: Object, access: Decide) -> None:
-        for index, entry in enumerate((policy.get("spec") or {}).get("resourceSelectors") or ()):
-            resource = self._check(entry, request.namespace)
-            if resource is None or any(access(resource._replace(verb=verb)).is_allowed for verb in _VERBS):
-                continue
-            qualified = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
-            text = (
-                f'User "{request.user.get("username", "")}" cannot update {qualified} in the namespace'
-                f' "{request.namespace}"; get that permission, or select only kinds that you may update'
-            )
-            raise forbidden(request, text, field=f"spec.resourceSelectors[{index}]")
-
-    def _check(self, selector: Any, namespace: str) -> AccessCheck | None:
-        """Return the permission for a selector; None for a kind without namespace, which no such policy selects."""
-        api_version, kind = str(selector.get("apiVersion") or ""), str(selector.get("kind") or "")
-        resource = self._find(api_version, kind)
-        if resource is not None and not resource.namespaced:
-            return None
-        # A kind may be served later, under any plural.
-        group, plural = (resource.group, resource.plural) if resource else (api_version.rpartition("/")[0], "*")
-        return AccessCheck("", group, plural, namespace=namespace, name=str(selector.get("name") or ""))
 
     async def _read(self, request: AdmissionRequest, policy: Object, access: Decide) -> _Known:
         clusters: dict[str, Mapping[str, str]] = {}

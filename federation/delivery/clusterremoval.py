@@ -180,7 +180,7 @@ class ClusterRemoval:
         return decide_removal(annotations, obj["metadata"].get("annotations") or {})
 
     def _is_suspended(self, cluster: str, obj: Object) -> bool:
-        return self._suspensions.find(obj, key_of(obj).namespace, cluster) is not None
+        return self._suspensions.find(obj, key_of(obj).namespace, cluster, only_cluster_wide=True) is not None
 
     def _is_to_be_deleted(self, name: str, type_: FederatedType, obj: Object) -> bool:
         """Return whether the object still has to go: to empty a cluster takes minutes, and users change their mind."""

@@ -216,8 +216,18 @@ class Rollouts:
         return self._freezes.find(aim.subject.federated, cluster, Change.UPDATES)
 
     def _is_suspended(self, aim: Aim, cluster: str) -> bool:
-        template = aim.subject.federated["spec"]["template"]
-        return self._suspensions.find(template, aim.key.namespace, cluster) is not None
+        """Return whether nothing is written in a cluster. Steps of one that loses the object are a removal."""
+        federated = aim.subject.federated
+        if cluster not in aim.selected:
+            template = federated["spec"]["template"]
+            return self._suspensions.find(template, aim.key.namespace, cluster, only_cluster_wide=True) is not None
+        compare = partial(self._compare, aim.subject, cluster)
+        return self._suspensions.find_for_write(federated, cluster, compare) is not None
+
+    def _compare(self, subject: Subject, cluster: str) -> tuple[Object | None, Object | None]:
+        wanted = _wanted(subject, cluster)
+        _, live = self._member_objects.observe(subject.member_key(cluster), subject.annotations)
+        return (None if wanted is None else wanted.object), live
 
     def _targets(self, aim: Aim) -> list[Target]:
         found = (self._target(aim, name) for name in aim.selected | aim.recorded)

@@ -41,6 +41,7 @@ from federation.planning.federatedobject.finished import evidence, is_finished, 
 from federation.planning.federatedobject.finished import started as started_run
 from federation.planning.freezes.changefreeze import Change
 from federation.planning.leftovers.strays import is_kept
+from federation.planning.rendering.memberobject import RenderError
 
 _UNKNOWN = Known()
 
@@ -123,7 +124,7 @@ class Observer:
             find_drifted=partial(self._find_drifted, subject, live),
             find_pause=partial(self._find_pause, key),
             freeze=None if live is None or aim.is_deleted else self._find_freeze(aim, name),
-            suspension=self._find_suspension(aim, name),
+            suspension=self._find_suspension(aim, name, live),
         )
 
     def _finished(
@@ -168,10 +169,24 @@ class Observer:
         frozen = self._freezes.find(aim.subject.federated, cluster, Change.UPDATES)
         return None if frozen is None else Freeze(frozen.message, self._freezes.left_s(frozen))
 
-    def _find_suspension(self, aim: Aim, cluster: str) -> Hold | None:
-        suspended = self._suspensions.find(aim.subject.federated["spec"]["template"], aim.key.namespace, cluster)
+    def _find_suspension(self, aim: Aim, cluster: str, live: Object | None) -> Hold | None:
+        subject = aim.subject
+        if aim.is_deleted or cluster not in aim.selected:
+            template = subject.federated["spec"]["template"]
+            suspended = self._suspensions.find(template, aim.key.namespace, cluster, only_cluster_wide=True)
+        else:
+            compare = partial(_compare, subject, cluster, live)
+            suspended = self._suspensions.find_for_write(subject.federated, cluster, compare)
         return None if suspended is None else Hold(suspended.message, self._suspensions.left_s(suspended))
 
     def _find_pause(self, key: MemberKey) -> Pause | None:
         left_s, drift = self._records.pause_left_s(key), self._records.drift(key)
         return None if left_s <= 0 or drift is None else Pause(left_s, drift)
+
+
+def _compare(subject: Subject, cluster: str, live: Object | None) -> tuple[Object | None, Object | None]:
+    """Return the desired and the live object."""
+    try:
+        return subject.renderer.render(cluster).object, live
+    except RenderError:
+        return None, live

@@ -1,6 +1,6 @@
 """The suspensions of deliveries on the host, for what writes to members. `planning/freezes` decides.
 
-Decision: docs/decisions/0124-suspensions-stop-writes-not-decisions.md
+Decisions: docs/decisions/0124-suspensions-stop-writes-not-decisions.md, decisions/0221
 """
 
 from collections.abc import Callable, Mapping
@@ -11,6 +11,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.guard.freezes import Freezes
 from federation.planning.freezes.suspension import Suspended, Suspension, compile_suspension, find_suspended
+from federation.planning.rendering.imposed import is_imposed
 from federation.runtime.informers import Informers
 
 _KINDS = (DELIVERY_SUSPENSIONS, CLUSTER_DELIVERY_SUSPENSIONS)
@@ -37,15 +38,38 @@ class Suspensions:
         for informer in self._informers:
             await informer.wait_synced()
 
-    def find(self, obj: Mapping[str, Any], namespace: str, cluster: str) -> Suspended | None:
-        """Return the suspension that holds an object of the host in a cluster now, None for none."""
+    def find(
+        self, obj: Mapping[str, Any], namespace: str, cluster: str, *, only_cluster_wide: bool = False
+    ) -> Suspended | None:
+        """Return the suspension that holds an object of the host in a cluster now, None for none.
+
+        With `only_cluster_wide`, those of administrators alone: the answer about a removal.
+        """
         found = [*self._by_namespace.get("", {}).values()]
-        if namespace:
+        if namespace and not only_cluster_wide:
             found += self._by_namespace.get(namespace, {}).values()
         if not found:
             return None
         labels = ((self._clusters.get("", cluster) or {}).get("metadata") or {}).get("labels") or {}
-        return find_suspended(found, obj, namespace, cluster, labels, self._clock.now())
+        now = self._clock.now()
+        return find_suspended(found, obj, namespace, cluster, labels, now, only_cluster_wide=only_cluster_wide)
+
+    def find_for_write(
+        self, federated: Object, cluster: str, compare: Callable[[], tuple[Object | None, Object | None]]
+    ) -> Suspended | None:
+        """Return the suspension that holds creation or update in a cluster now, None for none.
+
+        What a ClusterOverridePolicy changes passes the suspensions of a namespace. `compare` returns the desired and
+        the live object; None for one that does not exist.
+        """
+        template, namespace = federated["spec"]["template"], federated["metadata"].get("namespace", "")
+        held = self.find(template, namespace, cluster)
+        if held is None or held.is_cluster_wide:
+            return held
+        desired, live = compare()
+        if desired is None or live is None or not is_imposed(federated, cluster, desired, live):
+            return held
+        return self.find(template, namespace, cluster, only_cluster_wide=True)
 
     def left_s(self, suspended: Suspended) -> float | None:
         """Return for how many seconds it holds, None if it has no end."""

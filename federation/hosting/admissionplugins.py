@@ -11,6 +11,7 @@ from federation.admission.federatedobjects import FederatedObjectAdmission, Find
 from federation.admission.hostreader import HostReader
 from federation.admission.placementholds import PlacementHoldAdmission
 from federation.admission.policyselectors import PolicyAdmission
+from federation.admission.suspensions import SuspensionAdmission
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.effect import EffectOf
 from federation.apimachinery.publicaddresses import Network
@@ -41,6 +42,7 @@ def admission_plugins(
         AuthorAdmission(FederatedObjectAdmission(find)),
         ChangeFreezeAdmission(),
         PlacementHoldAdmission(clock),
+        SuspensionAdmission(find),
         AuthorAdmission(PolicyAdmission(find, host.list_objects, gate_networks, effect_of, metric_sources)),
         DividedNumbersAdmission(host.list_objects, AutoscalerAdmission(host.list_objects)),
         *chain.from_iterable(feature.admission(host) for feature in FEATURES),

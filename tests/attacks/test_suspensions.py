@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.tenants import OURS, tenants
+from tests.support.tenants import MERGE, OURS, tenants
 
 from federation.apimachinery.resources import Object
 
@@ -14,11 +14,39 @@ def a_suspension(kind: str, **spec: Any) -> Object:
     return {"apiVersion": OURS.removeprefix("/apis/"), "kind": kind, "metadata": {"name": "copy"}, "spec": body}
 
 
+DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment"}
+OWN = f"{OURS}/namespaces/default/deliverysuspensions"
+
+
+@pytest.mark.parametrize(
+    ("objects", "field"),
+    [
+        (None, "spec.objects"),
+        ([DEPLOYMENT, {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding"}], "spec.objects[1]"),
+        ([{"apiVersion": "v1", "kind": "ResourceQuota"}], "spec.objects[0]"),
+        ([{"apiVersion": "example.com/v1", "kind": "Unknown"}], "spec.objects[0]"),
+    ],
+)
+async def test_a_tenant_holds_only_what_he_may_update(tmp_path: Path, objects: Any, field: str) -> None:
+    async with tenants(tmp_path) as host:
+        editor = await host.client("editor")
+        refused = await editor.post(OWN, json=a_suspension("DeliverySuspension", objects=objects))
+        assert refused.status_code == 403
+        assert [each["field"] for each in refused.json()["details"]["causes"]] == [field]
+        assert (
+            await editor.post(OWN, json=a_suspension("DeliverySuspension", objects=[DEPLOYMENT]))
+        ).status_code == 201
+        widened = {"spec": {"objects": objects}}
+        assert (await editor.patch(f"{OWN}/copy", json=widened, headers=MERGE)).status_code == 403
+        root = await host.root()
+        assert (await root.patch(f"{OWN}/copy", json=widened, headers=MERGE)).status_code == 200
+
+
 async def test_a_tenant_suspends_his_own_namespace_only(tmp_path: Path) -> None:
     async with tenants(tmp_path) as host:
         editor = await host.client("editor")
-        own = a_suspension("DeliverySuspension")
-        assert (await editor.post(f"{OURS}/namespaces/default/deliverysuspensions", json=own)).status_code == 201
+        own = a_suspension("DeliverySuspension", objects=[DEPLOYMENT])
+        assert (await editor.post(OWN, json=own)).status_code == 201
         assert (await editor.post(f"{OURS}/namespaces/kube-system/deliverysuspensions", json=own)).status_code == 403
         every = a_suspension("ClusterDeliverySuspension")
         assert (await editor.post(f"{OURS}/clusterdeliverysuspensions", json=every)).status_code == 403

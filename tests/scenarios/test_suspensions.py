@@ -10,7 +10,12 @@ from tests.support.sources import ROOT
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import CLUSTER_DELIVERY_SUSPENSIONS, DELIVERY_SUSPENSIONS, PROPAGATION_POLICIES
+from federation.api.resources import (
+    CLUSTER_DELIVERY_SUSPENSIONS,
+    CLUSTER_OVERRIDE_POLICIES,
+    DELIVERY_SUSPENSIONS,
+    PROPAGATION_POLICIES,
+)
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import DEPLOYMENTS, Object, Resource
 from federation.scheduling.names import REASON_SUSPENDED
@@ -75,16 +80,68 @@ async def test_a_suspended_cluster_keeps_what_it_has_and_others_go_on() -> None:
         await world.until_replicas("web", {"east": 2, "west": 2})
 
 
-async def test_nothing_is_deleted_when_the_source_is() -> None:
+async def test_a_suspension_of_a_namespace_stops_no_deletion() -> None:
     async with a_world(members=("east", "west")) as world:
         await running(world)
-        await suspend(world, clusters=["east"], objects=[{"apiVersion": "apps/v1", "kind": "Deployment"}])
+        await suspend(world)
+        await world.user.delete(DEPLOYMENTS, "web", "default")
+        await world.until_gone(DEPLOYMENTS, "web")
+        assert await world.members["east"].find(DEPLOYMENTS, "web") is None
+
+
+async def test_a_suspension_of_a_namespace_stops_neither_a_move_nor_the_removal_of_a_cluster() -> None:
+    async with a_world(members=("east", "west", "north")) as world:
+        await running(world)
+        await suspend(world, clusters=["east", "north"])
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"placement": [{"cluster": "west"}]}})
+        await world.until_replicas("web", {"west": 4})
+        assert await world.members["east"].find(DEPLOYMENTS, "web") is None
+
+
+async def test_what_a_cluster_override_policy_changes_passes_a_suspension_of_a_namespace() -> None:
+    async with a_world(members=("east", "west")) as world:
+        await running(world)
+        await suspend(world)
+        await world.merge(DEPLOYMENTS, "web", NEW)
+        await world.pass_time(PATIENCE_S)
+        assert await image(world, "east") == "nginx:1.27"
+        restriction = [{"path": "/spec/template/spec/automountServiceAccountToken", "operator": "add", "value": False}]
+        rules = [{"targetClusters": {"clusters": ["east"]}, "overriders": {"jsonpatch": restriction}}]
+        labels = {names.CLUSTER_OVERRIDE_POLICY_LABEL: "restrict"}
+        await world.create(
+            CLUSTER_OVERRIDE_POLICIES,
+            {
+                "apiVersion": CLUSTER_OVERRIDE_POLICIES.api_version,
+                "kind": CLUSTER_OVERRIDE_POLICIES.kind,
+                "metadata": {"name": "restrict"},
+                "spec": {"overrideRules": rules},
+            },
+        )
+        await world.merge(DEPLOYMENTS, "web", {"metadata": {"labels": labels}})
+        await world.pass_time(PATIENCE_S)
+        copy = await world.members["east"].find(DEPLOYMENTS, "web")
+        assert copy is not None
+        assert copy["spec"]["template"]["spec"]["automountServiceAccountToken"] is False
+        assert await states(world) == {"east": "OK", "west": "DeliverySuspended"}
+        await world.user.delete(DELIVERY_SUSPENSIONS, "copy", "default")
+        await world.settle()
+        assert await image(world, "west") == "nginx:1.28"
+
+
+async def test_a_suspension_of_an_administrator_stops_the_deletion_of_the_source() -> None:
+    async with a_world(members=("east", "west")) as world:
+        await running(world)
+        objects = [{"apiVersion": "apps/v1", "kind": "Deployment"}]
+        await world.create(
+            CLUSTER_DELIVERY_SUSPENSIONS, a_suspension(CLUSTER_DELIVERY_SUSPENSIONS, clusters=["east"], objects=objects)
+        )
+        await world.pass_time(1)
         await world.user.delete(DEPLOYMENTS, "web", "default")
         await world.pass_time(PATIENCE_S)
         assert await world.members["east"].find(DEPLOYMENTS, "web") is not None
         assert await world.members["west"].find(DEPLOYMENTS, "web") is None
         assert await states(world) == {"east": "DeliverySuspended"}
-        await world.user.delete(DELIVERY_SUSPENSIONS, "copy", "default")
+        await world.user.delete(CLUSTER_DELIVERY_SUSPENSIONS, "copy")
         await world.until_gone(DEPLOYMENTS, "web")
         assert await world.members["east"].find(DEPLOYMENTS, "web") is None
 

@@ -23,7 +23,7 @@ class DeliverySuspensionSpec(Model):
     ] = None
     """The names of the clusters; absent means all."""
     objects: Annotated[list[ResourceSelector] | None, Field(min_length=1, max_length=256)] = None
-    """The objects; absent means all objects of the namespace."""
+    """The objects; absent means all objects of the namespace. The author needs the right to update each kind."""
     owner: Annotated[str, Field(min_length=1, max_length=256)]
     """The contact for questions, such as a team or an address. Messages quote it."""
     reason: Annotated[str, Field(min_length=1, max_length=256)]
@@ -53,7 +53,7 @@ _COLUMNS = (
 
 
 class DeliverySuspension(Kind):
-    """DeliverySuspension stops writes and deletions of objects of its namespace in members."""
+    """DeliverySuspension stops creations and updates of objects of its namespace in members."""
 
     DEFINITION: ClassVar[Definition] = Definition(DELIVERY_SUSPENSIONS, "dsus", has_status=False, columns=_COLUMNS)
 

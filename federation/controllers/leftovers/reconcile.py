@@ -86,7 +86,7 @@ class Reconciler:
             else:
                 await self._tombstones.put(replace(record, action=Action.KEEP, reason=Reason.STRAY, uid=uid))
         elif step in (Step.DELETE, Step.RELEASE):
-            suspended = self._suspensions.find(live or {}, record.namespace, record.cluster)
+            suspended = self._suspensions.find(live or {}, record.namespace, record.cluster, only_cluster_wide=True)
             if suspended is not None:
                 return Result(requeue_after_s=self._suspensions.left_s(suspended))  # its end requeues the record, too
             is_terminating = bool((live or {}).get("metadata", {}).get("deletionTimestamp"))
@@ -103,7 +103,7 @@ class Reconciler:
 
     def _is_to_be_deleted(self, record: Record, live: Object | None) -> bool:
         """Return whether the record still asks for it, and nothing holds it. Users delete records to keep objects."""
-        suspended = self._suspensions.find(live or {}, record.namespace, record.cluster)
+        suspended = self._suspensions.find(live or {}, record.namespace, record.cluster, only_cluster_wide=True)
         return suspended is None and self._tombstones.get(record.record_name) == record
 
     def _requeue(self, record: Record, cluster: Object, outcome: Outcome) -> Result:

@@ -94,7 +94,8 @@ class MemberOperations:
     def _is_to_be_deleted(self, aim: Aim, cluster: str, live: Object | None) -> bool:
         """Return whether the copy still has to go. It may be placed, kept or suspended while the operation waits."""
         federated = self._objects.get(aim.key) or aim.subject.federated
-        if self._suspensions.find(federated["spec"]["template"], aim.key.namespace, cluster) is not None:
+        template = federated["spec"]["template"]
+        if self._suspensions.find(template, aim.key.namespace, cluster, only_cluster_wide=True) is not None:
             return False
         metadata = federated["metadata"]
         if not metadata.get("deletionTimestamp"):

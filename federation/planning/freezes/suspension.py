@@ -1,4 +1,7 @@
-"""The suspension that holds every write and deletion of an object in a cluster now, and until when. Pure.
+"""The suspension that holds an object in a cluster now, and until when. Pure.
+
+A ClusterDeliverySuspension holds every write and every removal. A DeliverySuspension is written by the users of one
+namespace: it holds creations and updates only, so that it stops no deletion, drain or removal of a cluster.
 
 A suspension is stored, and what it holds is decided again at each look. One that cannot be read holds everything that
 it may be about: a mistake in it must not lift it.
@@ -24,6 +27,7 @@ class Suspended:
 
     message: str
     until: datetime | None
+    is_cluster_wide: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,13 @@ class Suspension:
     objects: tuple[_Objects, ...] = ()
     until: datetime | None = None
     problem: str = ""
+    scope: str = ""
+    """The namespace of a DeliverySuspension, "" for the cluster-wide kind."""
+
+    @property
+    def is_cluster_wide(self) -> bool:
+        """Whether an administrator wrote it: then it holds removals, too."""
+        return self.scope == ""
 
     def concerns(self, obj: Mapping[str, Any], namespace: str, cluster: str, labels: Mapping[str, str]) -> bool:
         """Return whether it is about an object of the host in a cluster with these labels.
@@ -89,9 +100,12 @@ def compile_suspension(source: Mapping[str, Any]) -> Suspension:
             compile_label_selector(spec["clusterSelector"]) if spec.get("clusterSelector") else EVERYTHING,
             tuple(map(_compile_objects, spec.get("objects") or ())),
             until,
+            scope=namespace or "",
         )
     except _MALFORMED as error:
-        return Suspension(title, f"{title} is malformed: {error}", namespaces, problem=str(error))
+        return Suspension(
+            title, f"{title} is malformed: {error}", namespaces, problem=str(error), scope=namespace or ""
+        )
 
 
 def find_suspended(
@@ -101,17 +115,24 @@ def find_suspended(
     cluster: str,
     labels: Mapping[str, str],
     now: datetime,
+    *,
+    only_cluster_wide: bool = False,
 ) -> Suspended | None:
-    """Return the suspension that holds the object in the cluster for longest, None for none."""
+    """Return the suspension that holds the object in the cluster for longest, None for none.
+
+    With `only_cluster_wide`, those of administrators alone: the answer about a removal.
+    """
     found = [
         each
         for each in suspensions
-        if (each.until is None or each.until > now) and each.concerns(obj, namespace, cluster, labels)
+        if (each.until is None or each.until > now)
+        and (each.is_cluster_wide or not only_cluster_wide)
+        and each.concerns(obj, namespace, cluster, labels)
     ]
     if not found:
         return None
     longest = max(found, key=lambda each: (each.until is None, each.until or now, each.title))
-    return Suspended(longest.message, longest.until)
+    return Suspended(longest.message, longest.until, is_cluster_wide=longest.is_cluster_wide)
 
 
 def _describe(until: datetime | None) -> str:

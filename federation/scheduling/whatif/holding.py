@@ -30,6 +30,7 @@ from federation.planning.freezes.changefreeze import (
 )
 from federation.planning.freezes.suspension import Suspension, compile_suspension, find_suspended
 from federation.planning.guard.losses import lost_clusters
+from federation.planning.rendering.imposed import changes_imposed
 from federation.scheduling.whatif.planresult import MemberObject, MemberPlan
 
 HOLDING = (CHANGE_FREEZES, DELIVERY_SUSPENSIONS, CLUSTER_DELIVERY_SUSPENSIONS)
@@ -68,7 +69,8 @@ class Holding:
             moved, freeze = self._frozen_move(before, after, type_, now)
         annotated = []
         for row in rows:
-            reason = self._suspended(row.cluster, template, namespace, now) if row.is_changed else ""
+            passes = row.after is None or _is_imposed(row.cluster, before, after)
+            reason = self._suspended(row.cluster, template, namespace, now, passes=passes) if row.is_changed else ""
             reason = reason or (freeze if row.cluster in moved else "")
             if not reason and _is_update(row, type_.paths.replicas_spec):
                 frozen = self._find_frozen(row.cluster, template, namespace, Change.UPDATES, now)
@@ -76,8 +78,12 @@ class Holding:
             annotated.append(replace(row, note="; ".join(filter(None, (row.note, reason)))) if reason else row)
         return annotated
 
-    def _suspended(self, cluster: str, template: Mapping[str, Any], namespace: str, now: datetime) -> str:
-        found = find_suspended(self._suspensions, template, namespace, cluster, self._labels(cluster), now)
+    def _suspended(
+        self, cluster: str, template: Mapping[str, Any], namespace: str, now: datetime, *, passes: bool
+    ) -> str:
+        """Return the message of the suspension that holds; `passes` for a change that no user of a namespace holds."""
+        labels = self._labels(cluster)
+        found = find_suspended(self._suspensions, template, namespace, cluster, labels, now, only_cluster_wide=passes)
         return "" if found is None else found.message
 
     def _find_frozen(
@@ -121,3 +127,8 @@ def _without(member: MemberObject, path: Path) -> Mapping[str, Any]:
     outer, inner = path
     part = member.manifest.get(outer) or {}
     return {**member.manifest, outer: {key: value for key, value in part.items() if key != inner}}
+
+
+def _is_imposed(cluster: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> bool:
+    """Return whether the overrides of an object change, and a ClusterOverridePolicy is among them."""
+    return before is not None and after is not None and changes_imposed(before, after, cluster)

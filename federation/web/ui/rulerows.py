@@ -126,7 +126,10 @@ def _acts(resource: Resource, source: Mapping[str, Any], now: datetime) -> tuple
         return _of_rule(source.get("status")), describe_rule(source["spec"])
     if resource == CHANGE_FREEZES:
         return _of_freeze(source, now), describe_freeze(source["spec"])
-    return _of_suspension(source, now), "Holds every write and deletion"
+    is_cluster_wide = not resource.namespaced
+    return _of_suspension(
+        source, now
+    ), f"Holds every {'write and deletion' if is_cluster_wide else 'creation and update'}"
 
 
 def _of_rule(status: Any) -> _Now:

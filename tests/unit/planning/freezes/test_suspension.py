@@ -80,3 +80,12 @@ def test_a_namespace_is_held_with_its_objects() -> None:
     shop: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
     assert held(a_suspension(namespace="", namespaces=["shop"]), namespace="", obj=shop)
     assert not held(a_suspension(namespace="", namespaces=["other"]), namespace="", obj=shop)
+
+
+def test_a_removal_waits_for_suspensions_of_administrators_only() -> None:
+    def held_removal(*suspensions: Suspension) -> str:
+        found = find_suspended(suspensions, WEB, "shop", "east", {}, NOW, only_cluster_wide=True)
+        return "" if found is None else found.message
+
+    assert held_removal(a_suspension(), a_suspension(until="soon")) == ""
+    assert held_removal(a_suspension(until="soon"), a_suspension("own", "")).startswith("ClusterDeliverySuspension own")

@@ -332,6 +332,10 @@ def test_a_plan_names_the_suspension_of_a_delivery() -> None:
     held = "DeliverySuspension default/sale holds until 2099-01-01T00:00:00Z: a copy (owner: ops)"
     scaled = ObjectChange(DEPLOYMENTS, "default", "web", a_source("web", 6), a_source("web", 8))
     assert notes(world, scaled) == {"east": "", "west": held}
+    policy = world.get(PROPAGATION_POLICIES, "default", "divide")
+    assert policy is not None
+    left = {**policy, "spec": {**policy["spec"], "placement": [{"cluster": "east"}]}}
+    assert notes(world, change(world, PROPAGATION_POLICIES, left)).get("west") != held, "a removal passes"
 
 
 def test_a_plan_says_which_holds_it_could_not_read() -> None:
