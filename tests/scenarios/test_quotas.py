@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import pytest
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
 from federation.api import names
 from federation.api.resources import FEDERATED_RESOURCE_QUOTAS, PROPAGATION_POLICIES
 from federation.apimachinery import conditions
+from federation.apimachinery.errors import Invalid
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 
 
@@ -45,6 +47,16 @@ async def test_a_quota_of_either_version_is_in_force_and_is_read_in_both() -> No
             quota = await world.user.get(version, "team", "default")
             assert quota["apiVersion"] == version.api_version
             assert quota["status"]["overallUsed"] == {"cpu": "1"}
+
+
+async def test_a_resource_that_is_not_counted_is_refused() -> None:
+    uncounted = ("count/jobs.batch", "limits.nvidia.com/gpu", "gold.storageclass.storage.k8s.io/requests.storage")
+    async with a_world(members=("east",)) as world:
+        for name in uncounted:
+            with pytest.raises(Invalid, match="are not counted over clusters"):
+                await world.create(FEDERATED_RESOURCE_QUOTAS, a_quota(**{name: "1"}))
+        counted = {"requests.nvidia.com/gpu": "1", "gpu.deviceclass.resource.k8s.io/devices": "1"}
+        await world.create(FEDERATED_RESOURCE_QUOTAS, a_quota(**counted))
 
 
 async def test_workloads_share_a_quota_over_all_clusters() -> None:

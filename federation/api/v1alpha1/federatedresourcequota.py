@@ -25,6 +25,13 @@ _LIMIT = Field(
                 "message": "a resource is cpu, memory, ephemeral-storage, pods, or has a domain, such as"
                 " nvidia.com/gpu; limits of containers are not counted",
             },
+            {
+                "rule": "self.all(name, !name.startsWith('count/') && !name.startsWith('limits.')"
+                " && !name.contains('.storageclass.storage.k8s.io/'))",
+                "message": "numbers of objects, limits of containers and storage are not counted over clusters; remove"
+                " count/, limits. and storageclass.storage.k8s.io names, or write a ResourceQuota, which acts in each"
+                " cluster",
+            },
         ]
     },
 )
