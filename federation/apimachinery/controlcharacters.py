@@ -12,10 +12,18 @@ _UNSAFE: Final = re.compile(
 )
 """Controls besides tab and line feed, marks and overrides of text direction, line separators, and half characters."""
 
+_DIRECTION: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Marks and overrides of text direction."""
+
 
 def escape(text: str) -> str:
     """Return the text with characters that could control a terminal shown as their codes."""
     return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_code, text)
+
+
+def escape_direction(text: str) -> str:
+    """Return the text with characters that reorder what readers see shown as their codes, for HTML pages."""
+    return text if text.isascii() else _DIRECTION.sub(_code, text)
 
 
 def _code(found: re.Match[str]) -> str:

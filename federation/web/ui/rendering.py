@@ -11,6 +11,7 @@ from jinja2 import ChainableUndefined, Environment, FileSystemLoader
 from markupsafe import Markup, escape
 
 from federation.apimachinery.clock import parse_rfc3339
+from federation.apimachinery.controlcharacters import escape_direction
 
 _HERE = Path(__file__).parent
 TEMPLATES = _HERE / "templates"
@@ -78,9 +79,12 @@ def _environment(folder: Path) -> Environment:
 
 
 def render(template: str, status: int = 200, folder: Path = TEMPLATES, **variables: Any) -> Response:
-    """Return a page from a template of the folder."""
+    """Return a page from a template of the folder.
+
+    Names, reasons and owners are texts of users: characters that reorder text would show an approver other words.
+    """
     body = _environment(folder).get_template(template).render(**variables)
-    return Response(body, status_code=status, media_type="text/html; charset=utf-8")
+    return Response(escape_direction(body), status_code=status, media_type="text/html; charset=utf-8")
 
 
 @cache

@@ -1,8 +1,10 @@
 """What templates do with texts."""
 
+from pathlib import Path
+
 import pytest
 
-from federation.web.ui.rendering import to_plain_times
+from federation.web.ui.rendering import render, to_plain_times
 
 
 @pytest.mark.parametrize(
@@ -18,3 +20,9 @@ from federation.web.ui.rendering import to_plain_times
 )
 def test_times_in_sentences_are_for_people_and_markup_is_escaped(text: str | None, shown: str) -> None:
     assert shown in str(to_plain_times(text))
+
+
+def test_text_that_reorders_itself_is_shown_as_it_is_stored(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("<p>{{ reason }}</p>")
+    page = render("page.html", folder=tmp_path, reason="keep \u202edlo\u202c, \u2066ünïcode\u2069 שלום")
+    assert bytes(page.body).decode() == "<p>keep \\u202edlo\\u202c, \\u2066ünïcode\\u2069 שלום</p>"
