@@ -25,7 +25,7 @@ from federation.controllers.federate.controller import FederateController
 from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.fleetmetrics.controller import FleetMetrics
 from federation.controllers.follower.controller import FollowerController, FollowerOptions
-from federation.controllers.leftovers.controller import LeftoverController
+from federation.controllers.leftovers.controller import LeftoverController, LeftoverOptions
 from federation.controllers.nsautoprop.controller import NamespaceController, NamespaceOptions
 from federation.controllers.override.controller import OverrideController, OverrideOptions
 from federation.controllers.policystatus.controller import PolicyStatusController
@@ -152,7 +152,7 @@ class Wiring:
             "policystatus": PolicyStatusController(self.host, self.policy_usage),
             "follower": FollowerController(self.host, options=FollowerOptions(guard=settings.guard)),
             "sync": sync,
-            "leftovers": LeftoverController(self.host, self.tombstones),
+            "leftovers": LeftoverController(self.host, self.tombstones, options=LeftoverOptions(guard=settings.guard)),
             "statuscollect": StatusCollectController(self.host),
             "statusaggregate": StatusAggregateController(self.host, compile_status_rule),
             "ttlafterfinished": TTLAfterFinishedController(self.host),

@@ -1,15 +1,15 @@
 """Removal of a cluster: its finalizer, and the objects that it holds (docs/reference/sync.md).
 
-Every joined FederatedCluster has our finalizer. When the cluster is deleted the finalizer is removed at once and the
-member keeps its objects, unless the annotation cascading-delete asks for their deletion: then every managed object is
-deleted or released first, as its federated object's orphan annotation says. An object without a federated object is
-deleted; KubeAdmiral would wait for it without end.
+Every joined FederatedCluster has our finalizer. When the cluster is deleted, its member keeps its objects, and they are
+the user's: each is recorded in a Leftover (reason Kept) and loses our label and annotations before the finalizer is
+removed, and with it our account. The annotation cascading-delete asks for their deletion instead: then every managed
+object is deleted, or released as its federated object's orphan annotation says. An object without a federated object is
+deleted; KubeAdmiral would wait for it without end. `keeping.py` releases what is kept.
 
 A cluster that leaves by force (annotation forced-removal) is not waited for. Every object that it may hold is recorded
 in a Leftover first, so that a later join knows what the host knew (docs/decisions/0026).
 """
 
-import asyncio
 import contextlib
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +17,7 @@ from functools import partial
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery import conditions
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
@@ -24,14 +25,13 @@ from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.client.servedversion import in_served_version
 from federation.delivery.host.tombstones import Tombstones
-from federation.delivery.members.clusters import recorded_clusters
+from federation.delivery.keeping import Keeping
 from federation.delivery.members.operations import MemberWriter, Outcome
-from federation.delivery.rules.content import member_key
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.names import EVENT_WAIT_FOR_CASCADING_DELETE, EVENT_WAIT_FOR_CASCADING_DELETE_ERROR
 from federation.delivery.rules.plan import ClusterState, Removal, cluster_state_of, decide_removal
 from federation.guard.suspensions import Suspensions
-from federation.planning.leftovers.record import Action, Reason, Record
+from federation.planning.leftovers.evidence import Evidence, Word, membership_of
 from federation.planning.leftovers.strays import is_kept
 from federation.runtime.controller import DONE, Result, key_of
 from federation.runtime.events import WARNING
@@ -39,8 +39,6 @@ from federation.runtime.host import Host
 
 _RECHECK_S = 5.0
 _PAGE_SIZE = 500
-_RECORDS_AT_ONCE = 64
-"""Records that are written concurrently, and share commits."""
 _MANAGED = f"{names.MANAGED_LABEL}=true"
 
 
@@ -63,6 +61,7 @@ class ClusterRemoval:
         self._suspensions = suspensions
         self._recorder = host.recorder
         self._writer = writer
+        self._keeping = Keeping(host, tombstones, writer)
 
     async def reconcile(self, name: str) -> Result:
         """Add or remove one cluster's finalizer as its state requires."""
@@ -75,7 +74,7 @@ class ClusterRemoval:
                 await self._set_finalizer(cluster, is_present=True)
             return DONE
         if (reason := _unrecorded_reason(cluster)) is not None:
-            await self._record_all(state, reason)
+            await self._keeping.record_all(state, f"the cluster was removed by force: {reason}")
             recorded = {"metadata": {"annotations": {names.LEFTOVERS_RECORDED: "true"}}}
             await self._patch(cluster, recorded)
             return DONE  # the event of the patch brings the finalizer here
@@ -88,6 +87,8 @@ class ClusterRemoval:
                 return Result(requeue_after_s=_RECHECK_S)
             if not await self._empty(cluster, name):
                 return Result(requeue_after_s=_RECHECK_S)
+        elif _keeps_objects(cluster) and (wait_s := await self._keeping.release(cluster, state)) > 0:
+            return Result(requeue_after_s=wait_s)
         await self._set_finalizer(cluster, is_present=False)
         return DONE
 
@@ -100,26 +101,6 @@ class ClusterRemoval:
         name = cluster["metadata"]["name"]
         with contextlib.suppress(NotFound):
             await self._client.patch(FEDERATED_CLUSTERS, name, patch, field_manager=names.FIELD_MANAGER)
-
-    async def _record_all(self, state: ClusterState, reason: str) -> None:
-        """Record every object that the cluster may hold, unless its deletion is pending already."""
-        message = f"the cluster was removed by force: {reason}"
-        records = []
-        for federated in self._objects.scan():
-            type_ = self._objects.type_of(federated)
-            if type_ is None:
-                continue
-            key = member_key(federated, type_, state.name)
-            # A cluster that is about to leave is not recorded any more; the cache still has its objects.
-            if state.name not in recorded_clusters(federated) and self._members.get_cached(*key) is None:
-                continue
-            if self._tombstones.pending(key, state.uid) is not None:
-                continue
-            live = self._members.get_cached(*key)
-            uid = str((live or {}).get("metadata", {}).get("uid", ""))
-            records.append(Record(*key, Action.KEEP, Reason.CLUSTER_REMOVED, state.uid, uid, message))
-        for start in range(0, len(records), _RECORDS_AT_ONCE):
-            await asyncio.gather(*map(self._tombstones.put, records[start : start + _RECORDS_AT_ONCE]))
 
     async def _empty(self, cluster: Object, name: str) -> bool:
         """Delete or release every managed object of the cluster; True when none is left."""
@@ -165,16 +146,19 @@ class ClusterRemoval:
         if self._is_suspended(cluster, obj):
             return None
         key = MemberKey(cluster, type_.resource, *key_of(obj))
-        if self._removal(type_, obj) is Removal.ORPHAN:
+        if self._removal(cluster, type_, obj) is Removal.ORPHAN:
             return await self._writer.release(member, key, metadata["uid"])
         if metadata.get("deletionTimestamp"):
             return None
-        is_wanted = partial(self._is_to_be_deleted, cluster, type_, obj)
-        return await self._writer.remove(member, key, metadata["uid"], is_wanted=is_wanted)
+        find = partial(self._find_evidence, cluster, type_, obj)
+        return await self._writer.remove(member, key, metadata["uid"], find_evidence=find)
 
-    def _removal(self, type_: FederatedType, obj: Object) -> Removal:
+    def _removal(self, cluster: str, type_: FederatedType, obj: Object) -> Removal:
         if is_kept(type_.resource) or self._tombstones.is_forgotten(obj):
             return Removal.ORPHAN  # the sources were not deleted, and data would go with these objects
+        record = self._tombstones.find(cluster, type_.resource, *key_of(obj))
+        if record is not None and record.is_kept and record.uid in ("", obj["metadata"]["uid"]):
+            return Removal.ORPHAN  # the user kept it when the cluster left before
         federated = self._objects.get(self._objects.key_of_source(type_, obj))
         annotations = (federated["metadata"].get("annotations") or {}) if federated is not None else {}
         return decide_removal(annotations, obj["metadata"].get("annotations") or {})
@@ -182,18 +166,29 @@ class ClusterRemoval:
     def _is_suspended(self, cluster: str, obj: Object) -> bool:
         return self._suspensions.find(obj, key_of(obj).namespace, cluster, only_cluster_wide=True) is not None
 
-    def _is_to_be_deleted(self, name: str, type_: FederatedType, obj: Object) -> bool:
-        """Return whether the object still has to go: to empty a cluster takes minutes, and users change their mind."""
+    def _find_evidence(self, name: str, type_: FederatedType, obj: Object) -> Evidence | None:
+        """Return the evidence while the object has to go: to empty a cluster takes minutes, and users may stop it."""
         cluster = self._cluster(name)
         if cluster is None or not _takes_objects_along(cluster, cluster_state_of(cluster)):
-            return False
-        return not self._is_suspended(name, obj) and self._removal(type_, obj) is Removal.DELETE
+            return None
+        if self._is_suspended(name, obj) or self._removal(name, type_, obj) is not Removal.DELETE:
+            return None
+        return Evidence(Word.ANSWER, membership_of(cluster))
 
 
 def _takes_objects_along(cluster: Object, state: ClusterState) -> bool:
     """Return whether the cluster leaves, and its objects are deleted with it."""
-    is_forced = names.FORCED_REMOVAL in (cluster["metadata"].get("annotations") or {})
-    return state.terminating and state.cascading_delete and state.joined and not is_forced
+    return state.terminating and state.cascading_delete and state.joined and not _is_forced(cluster)
+
+
+def _keeps_objects(cluster: Object) -> bool:
+    """Return whether its objects are released before it leaves; they are when it is no longer joined."""
+    is_joined = conditions.is_true((cluster.get("status") or {}).get("conditions"), names.CLUSTER_JOINED)
+    return is_joined and not _is_forced(cluster)
+
+
+def _is_forced(cluster: Object) -> bool:
+    return names.FORCED_REMOVAL in (cluster["metadata"].get("annotations") or {})
 
 
 def _unrecorded_reason(cluster: Object) -> str | None:

@@ -22,6 +22,7 @@ from federation.delivery.host.followerwait import FollowerReadiness
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.depot import Depot
 from federation.delivery.members.propagation import BRIEF_S, Propagation, begin_propagation
+from federation.delivery.rules.evidence import evidence_of
 from federation.delivery.rules.names import (
     EVENT_DELETION_WAITS,
     EVENT_ENSURE_DELETION_FAILED,
@@ -30,6 +31,7 @@ from federation.delivery.rules.names import (
 )
 from federation.delivery.rules.plan import ClusterState, Removal, decide_removal, is_removal_by_adoption
 from federation.delivery.rules.status import ClusterStatus, plan_status
+from federation.planning.leftovers.evidence import objection
 from federation.planning.leftovers.record import Action, Reason, Record
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING
@@ -129,13 +131,19 @@ class Deletion:
             self._recorder.event(propagation.federated, NORMAL, EVENT_LEFT_BEHIND, text)
 
     async def _decide_about_removed_clusters(self, propagation: Propagation) -> None:
-        """Say what happens to the copies in clusters that left by force, should they join again."""
+        """Record that the sources of copies in clusters that left are gone, and release those that were orphaned.
+
+        The clusters were no members any more: the deletion says nothing about the copies, which users kept.
+        """
         orphan = decide_removal(propagation.aim.subject.annotations, {}) is Removal.ORPHAN
-        by_adoption = is_removal_by_adoption(propagation.aim.subject.annotations)
-        action = Action.RELEASE_ADOPTED if by_adoption else Action.RELEASE if orphan else Action.DELETE
         for record in self._tombstones.of_object(propagation.aim.subject.member_key("")):
-            if record.reason is Reason.CLUSTER_REMOVED and not record.is_pending:
-                await self._tombstones.put(replace(record, action=action, reason=Reason.SOURCE_DELETED))
+            if record.reason is not Reason.CLUSTER_REMOVED or record.is_pending:
+                continue
+            if orphan:
+                await self._tombstones.put(replace(record, action=Action.RELEASE, reason=Reason.SOURCE_DELETED))
+            else:
+                message = f"{record.message}; its source was deleted at {to_rfc3339(self._clock.now())}"
+                await self._tombstones.put(replace(record, message=message))
 
     async def _revoke(self, propagation: Propagation) -> None:
         """Record that the Secret was deleted: a member that is restored from a backup must not bring it back."""
@@ -146,6 +154,8 @@ class Deletion:
         """Return the record to write; None when an earlier one is pending, over which nothing was written."""
         key = propagation.aim.subject.member_key(cluster.name)
         if self._tombstones.pending(key, cluster.uid) is not None:
+            return None
+        if objection(evidence_of(propagation.federated, cluster, is_recorded=True)):
             return None
         observed, live = self._member_objects.observe(key, propagation.aim.subject.annotations)
         if observed.derived_service_mismatch:

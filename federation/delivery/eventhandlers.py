@@ -14,7 +14,7 @@ from federation.delivery.clusterremoval import is_removal_due
 from federation.delivery.clustersteps import Rollouts
 from federation.delivery.host.followerwait import FollowerReadiness
 from federation.delivery.host.tombstones import Tombstones, parse
-from federation.delivery.members.clusters import clusters_of_interest
+from federation.delivery.members.clusters import BY_CLUSTER, clusters_of_interest
 from federation.delivery.members.depot import Depot
 from federation.delivery.rules.memberchange import has_ended, matters
 from federation.delivery.rules.memberrecord import MemberKey
@@ -26,7 +26,6 @@ from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.indexer import revision_of
 from federation.runtime.subscription import Triggers
 
-_BY_CLUSTER = "sync-cluster"
 _SINGLE, _BULK = 0, 1
 """Queue priorities: changes of single objects, then changes that affect all objects of a cluster."""
 _STEP_S = 0.05
@@ -82,7 +81,7 @@ class EventHandlers:
         self._enqueue = enqueue
         self._cluster_removal = cluster_removal
         self._watched: set[Resource] = set()
-        depot.host.objects.add_index(_BY_CLUSTER, clusters_of_interest)
+        depot.host.objects.add_index(BY_CLUSTER, clusters_of_interest)
 
     def on_federated(self, old: Object | None, new: Object | None) -> None:
         """Handle any event of a federated object."""
@@ -137,7 +136,7 @@ class EventHandlers:
     def _enqueue_objects_of(self, cluster: str, type_: FederatedType | None = None) -> None:
         """Enqueue all objects of a cluster: the reconcile defers objects that are not due."""
         of_type = None if type_ is None else set(self._objects.keys_of_type(type_))
-        for key in self._objects.keys_by_index(_BY_CLUSTER, cluster):
+        for key in self._objects.keys_by_index(BY_CLUSTER, cluster):
             if of_type is None or key in of_type:
                 self._enqueue(key, priority=_BULK)
 

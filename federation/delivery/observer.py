@@ -22,6 +22,7 @@ from federation.delivery.rules.content import (
     settled_status,
     to_applied_configuration,
 )
+from federation.delivery.rules.evidence import evidence_of
 from federation.delivery.rules.facts import Facts, FollowerWait, Freeze, Hold, Pause
 from federation.delivery.rules.memberrecord import MemberKey, MemberRecord
 from federation.delivery.rules.plan import (
@@ -40,6 +41,7 @@ from federation.planning.failover.application import purge_of, removed_first
 from federation.planning.federatedobject.finished import evidence, is_finished, run_of
 from federation.planning.federatedobject.finished import started as started_run
 from federation.planning.freezes.changefreeze import Change
+from federation.planning.leftovers.evidence import objection
 from federation.planning.leftovers.strays import is_kept
 from federation.planning.rendering.memberobject import RenderError
 
@@ -93,6 +95,7 @@ class Observer:
             purge=purge_of(subject.federated, name),
             waits_for_removal=", ".join(sorted(removed_first(subject.federated) - {name})),
             is_kept=is_kept(subject.type_.resource),
+            objection=objection(evidence_of(subject.federated, cluster, is_recorded=name in aim.recorded)),
             owner=aim.owner,
             observed=observed,
             sight=self._member_objects.sight(key, is_ready=cluster.ready),

@@ -34,7 +34,9 @@ from federation.scheduling.whatif.planresult import ObjectPlan, Plan
 from federation.scheduling.whatif.state import ObjectChange, ObjectSet, title_of
 
 _KIND, _VERSION = "FederationPlan", 1
-_NOT_COMPARED = frozenset((names.ARRIVING_CLUSTERS, names.DEPARTED_CLUSTERS, wellknown.LAST_APPLIED_CONFIGURATION))
+_NOT_COMPARED = frozenset(
+    (names.ARRIVING_CLUSTERS, names.DECIDED_AT, names.DEPARTED_CLUSTERS, wellknown.LAST_APPLIED_CONFIGURATION)
+)
 
 
 Key = tuple[Resource, str, str]

@@ -82,6 +82,9 @@ async def test_a_cluster_that_rejoins_is_used_again() -> None:
         await world.create(PROPAGATION_POLICIES, a_policy(WEIGHTS, **EVENLY))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=6))
         await world.until_replicas("web", {"east": 2, "north": 2, "west": 2})
+        # What it kept is the user's: the annotations say that it may be taken over.
+        adopting = {names.CONFLICT_RESOLUTION: "adopt", names.CLUSTERS_TO_ADOPT: '{"regexp":".*"}'}
+        await world.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": adopting}})
         for is_restarted in (False, True):
             await world.user.delete(FEDERATED_CLUSTERS, "north")
             await world.until_gone(FEDERATED_CLUSTERS, "north", "")

@@ -94,7 +94,8 @@ def _is_placed_elsewhere(federated: Object | None, cluster: str) -> bool:
     if federated is None:
         return False
     placed = effective_placement(federated)
-    return cluster in departed_clusters(federated) or (bool(placed) and cluster not in placed)
+    is_reported = any(entry["cluster"] == cluster for entry in (federated.get("status") or {}).get("clusters") or ())
+    return cluster in departed_clusters(federated) or (is_reported and bool(placed) and cluster not in placed)
 
 
 def _is_emptied(cluster: Object | None) -> bool:

@@ -71,6 +71,8 @@ USES: dict[str, dict[str, Any]] = {
     "new": {"is_selected": True, "is_published": False},
     "unplaced": {"is_recorded": True},
     "kept": {"is_recorded": True, "is_kept": True},
+    "old membership": {"is_recorded": True, "objection": "no decision since the cluster joined has taken it away"},
+    "old deletion": {"is_deleted": True, "is_recorded": True, "owner": "f1", "objection": "deleted before the join"},
     "departing": {"is_recorded": True, "step": Step(2), "wait": _WAIT},
     "created later": {"is_selected": True, "step": Step(0), "wait": _WAIT},
     "deleted": {"is_deleted": True, "is_recorded": True, "owner": "f1"},

@@ -28,7 +28,7 @@ class LeftoverSpec(Model):
     namespace: str | None = None
     """The namespace of the object; empty for cluster-scoped kinds."""
     reason: str
-    """SourceDeleted, ClusterRemoved, Stray or Revoked."""
+    """SourceDeleted, ClusterRemoved, Kept, Stray, Held or Revoked."""
     resource: SourceType
     """The kind of the object."""
     uid: str | None = None

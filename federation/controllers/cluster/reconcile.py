@@ -24,6 +24,7 @@ from federation.controllers.cluster import memberaccount, memberjoin
 from federation.controllers.cluster import names as clusternames
 from federation.controllers.cluster.statuswriter import ConditionWanted, Publisher, health_conditions
 from federation.controllers.cluster.tokenrenewal import TokenRenewal, patch_secret
+from federation.delivery.members.memberships import forget_earlier
 from federation.planning.clusters import health
 from federation.runtime.controller import DONE, Result
 from federation.runtime.events import NORMAL, WARNING
@@ -77,6 +78,7 @@ class Reconciler:
         stop: Callable[[str], None],
     ) -> None:
         self._client = host.client
+        self._objects = host.objects
         self._secret = secret
         self._publisher = publisher
         self._pool = pool
@@ -160,6 +162,8 @@ class Reconciler:
                 raise memberaccount.NotYetError("the Secret that spec.secretRef names does not exist yet")
             self._pool.update(cluster, self._secret_of(cluster))
             uid, has_new_secret = await self._exchange(name, cluster)
+            if not has_new_secret:
+                await forget_earlier(self._objects, name)
         except memberjoin.UnjoinableError as error:
             event = clusternames.EVENT_CLUSTER_UNJOINABLE
             await self._refuse(name, cluster, clusternames.REASON_CLUSTER_UNJOINABLE, event, str(error))

@@ -6,7 +6,7 @@ of one moment, so the member is also swept soon after the federated object of a 
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from federation.api.resources import FEDERATED_CLUSTERS
@@ -17,6 +17,7 @@ from federation.delivery.host.tombstones import Tombstones, parse
 from federation.delivery.rules.content import member_key
 from federation.delivery.rules.plan import cluster_state_of
 from federation.guard.suspensions import Suspensions
+from federation.planning.guard.ledger import GuardOptions
 from federation.planning.leftovers.record import Record
 from federation.planning.leftovers.strays import StrayAction, is_written_by_us, judge_federated, policy_of
 from federation.runtime.controller import Controller, ControllerOptions
@@ -39,6 +40,8 @@ class LeftoverOptions:
     """How long a sweep waits after an object appeared that nothing delivers: schedule and sync may be about to."""
     join_delay_s: float = 30.0
     """The same after a member became ready: policies may place many objects in it, which are then managed again."""
+    guard: GuardOptions = field(default_factory=GuardOptions)
+    """How many objects the sweeps of a member may remove."""
 
 
 class LeftoverController:
@@ -62,7 +65,7 @@ class LeftoverController:
             clock=host.clock,
             resync=lambda: [record.record_name for record in tombstones.all()],
         )
-        sweep = Sweep(host, tombstones, cluster=find, period_s=chosen.sweep_period_s)
+        sweep = Sweep(host, tombstones, cluster=find, period_s=chosen.sweep_period_s, guard=chosen.guard)
         self.sweeps: Controller[str] = Controller(
             "sweep",
             sweep.reconcile,

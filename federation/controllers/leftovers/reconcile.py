@@ -21,7 +21,8 @@ from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import cluster_state_of
 from federation.guard.suspensions import Suspensions
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
-from federation.planning.leftovers.record import Action, Reason, Record, Step, next_step
+from federation.planning.leftovers.evidence import Evidence, membership_of, objection
+from federation.planning.leftovers.record import Action, Reason, Record, Step, evidence_of_record, next_step
 from federation.runtime.controller import DONE, Result
 from federation.runtime.events import WARNING
 from federation.runtime.host import Host
@@ -73,7 +74,9 @@ class Reconciler:
         return await self._act(record, cluster, member, live)
 
     async def _act(self, record: Record, cluster: Object, member: Client, live: Object | None) -> Result:
-        step = next_step(record, live)
+        step, evidence = next_step(record, live), evidence_of_record(record, membership_of(cluster))
+        if step is Step.DELETE and objection(evidence):
+            step = Step.REPORT
         if step in (Step.DELETE, Step.RELEASE) and not record.uid and live and self._tombstones.is_forgotten(live):
             step = Step.REPORT  # the record may be about an earlier object, from before the host's restore
         uid = str((live or {}).get("metadata", {}).get("uid", ""))
@@ -85,26 +88,30 @@ class Reconciler:
                 await self._tombstones.remove(record)
             else:
                 await self._tombstones.put(replace(record, action=Action.KEEP, reason=Reason.STRAY, uid=uid))
+        elif step is Step.KEEP:
+            await self._tombstones.put(replace(record, action=Action.KEEP, reason=Reason.KEPT, uid=uid))
         elif step in (Step.DELETE, Step.RELEASE):
             suspended = self._suspensions.find(live or {}, record.namespace, record.cluster, only_cluster_wide=True)
             if suspended is not None:
                 return Result(requeue_after_s=self._suspensions.left_s(suspended))  # its end requeues the record, too
             is_terminating = bool((live or {}).get("metadata", {}).get("deletionTimestamp"))
             if step is Step.RELEASE:
-                outcome = await self._writer.release(member, key, uid)
+                outcome = await self._writer.release(member, key, uid, is_for_good=record.is_kept)
             elif not is_terminating:
-                outcome = await self._writer.remove(
-                    member, key, uid, is_wanted=partial(self._is_to_be_deleted, record, live)
-                )
+                find = partial(self._find_evidence, record, live)
+                outcome = await self._writer.remove(member, key, uid, find_evidence=find)
             else:
                 return Result(requeue_after_s=_RETRY_S)  # finalizers of the member hold it
             return self._requeue(record, cluster, outcome)
         return DONE
 
-    def _is_to_be_deleted(self, record: Record, live: Object | None) -> bool:
-        """Return whether the record still asks for it, and nothing holds it. Users delete records to keep objects."""
+    def _find_evidence(self, record: Record, live: Object | None) -> Evidence | None:
+        """Return the evidence while the record exists and nothing holds it. Users delete records to keep objects."""
         suspended = self._suspensions.find(live or {}, record.namespace, record.cluster, only_cluster_wide=True)
-        return suspended is None and self._tombstones.get(record.record_name) == record
+        if suspended is not None or self._tombstones.get(record.record_name) != record:
+            return None
+        cluster = self._cluster(record.cluster)
+        return evidence_of_record(record, membership_of(cluster) if cluster is not None else None)
 
     def _requeue(self, record: Record, cluster: Object, outcome: Outcome) -> Result:
         """Look again soon, to see that the object is gone."""

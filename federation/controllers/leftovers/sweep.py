@@ -9,30 +9,34 @@ what is placed elsewhere, `reconcile.py` acts on the records.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.apimachinery.amounts import first_of
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.resources import SECRETS, Object
 from federation.client.client import Client
 from federation.client.servedversion import find_served_version
+from federation.controllers.leftovers.findings import Finding, Findings
 from federation.controllers.leftovers.names import EVENT_SWEPT
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.rules.plan import cluster_state_of, is_name_collision
 from federation.planning.federatedobject.eligibility import exclusion
 from federation.planning.federatedobject.placements import DEPARTED, departed_clusters
+from federation.planning.guard.ledger import Cause, GuardOptions, Ledger
+from federation.planning.leftovers.evidence import Evidence, Word, membership_of
 from federation.planning.leftovers.record import Action, Reason, Record
 from federation.planning.leftovers.strays import (
     Policy,
     StrayAction,
+    decided_at,
     is_written_by_us,
     judge_excluded,
     judge_federated,
     judge_unknown,
     policy_of,
+    settle,
 )
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL
@@ -45,37 +49,19 @@ _SLICE = 256
 """Objects to judge before the event loop runs other tasks."""
 _REVOKED_MAX = 10_000
 """Records of deleted Secrets; beyond it the oldest are removed."""
-_NAMED_MAX = 10
-"""Objects that an event names per outcome."""
-
-
-@dataclass(slots=True)
-class _Findings:
-    """The findings of one sweep."""
-
-    outcomes: dict[str, list[str]] = field(default_factory=dict)
-    records: set[str] = field(default_factory=set)
-    """The records of objects that exist."""
-    is_unfinished: bool = False
-
-    def add(self, outcome: str, record: Record) -> None:
-        """Add an object to the event."""
-        where = "/".join(filter(None, (record.namespace, record.name)))
-        self.outcomes.setdefault(outcome, []).append(f"{record.resource.kind} {where}")
-
-    def describe(self) -> str:
-        """Return one line, "" when nothing happened."""
-        parts = []
-        for outcome, found in sorted(self.outcomes.items()):
-            parts.append(f"{outcome}: {first_of(sorted(found), _NAMED_MAX)}")
-        return "; ".join(parts)
 
 
 class Sweep:
     """Sweeps members. `cluster` returns a FederatedCluster by name."""
 
     def __init__(
-        self, host: Host, tombstones: Tombstones, *, cluster: Callable[[str], Object | None], period_s: float
+        self,
+        host: Host,
+        tombstones: Tombstones,
+        *,
+        cluster: Callable[[str], Object | None],
+        period_s: float,
+        guard: GuardOptions,
     ) -> None:
         self._host = host.client
         self._tombstones = tombstones
@@ -84,6 +70,9 @@ class Sweep:
         self._recorder = host.recorder
         self._cluster = cluster
         self._period_s = period_s
+        self._clock = host.clock
+        self._guard = guard
+        self._ledger: Ledger[str] = Ledger(guard)
         self._unfinished: dict[str, int] = {}
 
     async def reconcile(self, name: str) -> Result:
@@ -96,7 +85,7 @@ class Sweep:
         except NotFound:
             return DONE
         await self._take_over_records(cluster)
-        findings, policy = _Findings(), policy_of(cluster)
+        findings, policy = Findings(), policy_of(cluster)
         for type_ in self._objects.types.all():
             try:
                 async for obj in self._managed(member, name, type_):
@@ -108,7 +97,8 @@ class Sweep:
             except (ApiError, ClusterError):
                 findings.is_unfinished = True
                 continue
-            await self._forget_absent(name, type_, findings)
+            await self._forget_absent(member, cluster, type_, findings)
+        await self._remove(name, findings)
         if text := findings.describe():
             self._recorder.event(cluster, NORMAL, EVENT_SWEPT, text)
         await self._tombstones.limit("", _REVOKED_MAX)
@@ -126,7 +116,10 @@ class Sweep:
                 moved = replace(record, cluster=name, revision="")
                 key = self._key(record)
                 federated = self._objects.get(key) if key is not None else None
-                if federated is None or judge_federated(federated, name, None) is not StrayAction.DELIVERED:
+                is_delivered = federated is not None and (
+                    judge_federated(federated, name, None) is StrayAction.DELIVERED
+                )
+                if record.reason is Reason.KEPT or not is_delivered:
                     await self._tombstones.put(moved)
                 await self._tombstones.remove(record)
 
@@ -139,19 +132,11 @@ class Sweep:
                     await asyncio.sleep(0)
                 yield obj
             return
-        listed = partial(member.list_all, label_selector=f"{names.MANAGED_LABEL}=true", limit=_PAGE_SIZE)
-        try:
-            async for obj in listed(type_.resource):
-                yield obj
-        except NotFound:
-            served = await find_served_version(member, type_.resource)
-            if served is None:
-                raise
-            async for obj in listed(served):
-                yield obj
+        async for obj in _listed(member, type_, label_selector=f"{names.MANAGED_LABEL}=true"):
+            yield obj
 
     async def _judge(
-        self, cluster: Object, type_: FederatedType, obj: Object, policy: Policy | None, findings: _Findings
+        self, cluster: Object, type_: FederatedType, obj: Object, policy: Policy | None, findings: Findings
     ) -> None:
         metadata = obj["metadata"]
         uid, name = str(metadata.get("uid", "")), str(metadata["name"])
@@ -167,36 +152,68 @@ class Sweep:
         federated = self._objects.get(self._objects.key_for(type_, stray.namespace, name))
         if federated is not None and is_name_collision(federated["metadata"].get("annotations") or {}, obj):
             return
+        evidence = Evidence(
+            Word.ELSEWHERE, membership_of(cluster), created=str(metadata.get("creationTimestamp") or "")
+        )
         if federated is not None:
             chosen = judge_federated(federated, stray.cluster, policy)
+            word = Word.SOURCE if federated["metadata"].get("deletionTimestamp") else Word.ELSEWHERE
+            evidence = replace(evidence, word=word, at=decided_at(federated))
         elif (source := await self._find_on_host(type_, stray)) is not None:
             chosen = judge_excluded(policy) if exclusion(source) else StrayAction.UNDECIDED
         else:
-            chosen = judge_unknown(type_.resource, uid, record, policy, is_revoked=self._is_revoked(stray))
+            revoked = self._revocation(stray)
+            chosen = judge_unknown(type_.resource, policy, is_revoked=revoked is not None)
+            evidence = replace(evidence, word=Word.SOURCE, at=revoked.recorded_at if revoked is not None else "")
+        if policy is Policy.REMOVE:
+            evidence = Evidence(Word.ANSWER, evidence.membership)
+        about_copy = record if record is not None and record.uid in ("", uid) else None
+        chosen, why = settle(chosen, evidence, about_copy, policy)
         if chosen in (StrayAction.DEPART, StrayAction.DELETE) and self._tombstones.is_forgotten(obj):
             chosen = StrayAction.REPORT  # the host's backup is older than the object: it is no evidence
-        await self._conclude(chosen, stray, record, federated, findings)
+        found = Finding(chosen, replace(stray, message=f"{stray.message}; {why}") if why else stray, record, federated)
+        if chosen in (StrayAction.DEPART, StrayAction.DELETE):
+            findings.removals.append(found)  # the guard must know how many there are
+        else:
+            await self._conclude(found, findings)
 
-    async def _conclude(
-        self, chosen: StrayAction, stray: Record, record: Record | None, federated: Object | None, findings: _Findings
-    ) -> None:
-        if chosen is StrayAction.UNDECIDED:
+    async def _remove(self, cluster: str, findings: Findings) -> None:
+        """Remove what the sweep found to be removed, unless that is more than the guard allows at a time."""
+        cause, now_s = Cause("Sweep", "", cluster), self._clock.now().timestamp()
+        removals, options = findings.removals, self._guard
+        count = len(removals) + self._ledger.moved(cause, now_s)
+        is_held = options.share < 1 and count > options.allowed(len(findings.records))
+        for found in removals:
+            if is_held:
+                held = replace(
+                    found.stray, reason=Reason.HELD, message=f"the sweep would remove {count} objects at a time"
+                )
+                await self._tombstones.put(held)
+                findings.add("held, see fedctl leftovers", held)
+            else:
+                self._ledger.record(found.stray.record_name, (cause,), now_s)
+                await self._conclude(found, findings)
+
+    async def _conclude(self, found: Finding, findings: Findings) -> None:
+        stray, record = found.stray, found.record
+        if found.action is StrayAction.UNDECIDED:
             findings.is_unfinished = True
-        elif chosen is StrayAction.DELIVERED:
+        elif found.action is StrayAction.DELIVERED:
             if record is not None:
                 await self._tombstones.remove(record)
                 findings.add("managed again", stray)
-        elif chosen is StrayAction.DEPART:
-            assert federated is not None
-            await self._depart(stray, federated)
+        elif found.action is StrayAction.DEPART:
+            assert found.federated is not None
+            await self._depart(stray, found.federated)
             if record is not None:
                 await self._tombstones.remove(record)
             findings.add("removed, placed elsewhere", stray)
-        elif chosen is StrayAction.DELETE:
+        elif found.action is StrayAction.DELETE:
             await self._tombstones.put(replace(stray, action=Action.DELETE))
             findings.add("removed", stray)
-        elif chosen is StrayAction.RELEASE:
-            await self._tombstones.put(replace(stray, action=Action.RELEASE))
+        elif found.action is StrayAction.RELEASE:
+            kept = record.reason if record is not None and record.is_kept else stray.reason
+            await self._tombstones.put(replace(stray, action=Action.RELEASE, reason=kept))
             findings.add("released", stray)
         elif record is None or (record.uid and record.uid != stray.uid):
             await self._tombstones.put(stray)
@@ -218,17 +235,43 @@ class Sweep:
                 return await self._host.get(resource, name, stray.namespace)
         return None
 
-    def _is_revoked(self, stray: Record) -> bool:
-        """Return whether a Secret of this name was deleted on the host."""
-        return stray.resource == SECRETS and self._tombstones.find("", SECRETS, stray.namespace, stray.name) is not None
+    def _revocation(self, stray: Record) -> Record | None:
+        """Return the record that a Secret of this name was deleted on the host, None without one."""
+        return self._tombstones.find("", SECRETS, stray.namespace, stray.name) if stray.resource == SECRETS else None
 
-    async def _forget_absent(self, cluster: str, type_: FederatedType, findings: _Findings) -> None:
-        """Delete the reports about objects of the type that are gone or no longer ours."""
-        for record in self._tombstones.in_cluster(cluster):
-            is_of_type = (record.resource.group, record.resource.kind) == (type_.resource.group, type_.resource.kind)
-            if is_of_type and not record.is_pending and record.record_name not in findings.records:
+    async def _forget_absent(self, member: Client, cluster: Object, type_: FederatedType, findings: Findings) -> None:
+        """Delete the reports about objects of the type that are gone, or no longer ours and not kept by a user."""
+        name, cluster_uid = cluster["metadata"]["name"], str((cluster.get("status") or {}).get("clusterUid") or "")
+        absent = [
+            record
+            for record in self._tombstones.in_cluster(name)
+            if (record.resource.group, record.resource.kind) == (type_.resource.group, type_.resource.kind)
+            and record.is_in(cluster_uid)
+            and not record.is_pending
+            and record.record_name not in findings.records
+        ]
+        uids: set[str] = set()
+        if any(record.reason is Reason.KEPT for record in absent):
+            async for obj in _listed(member, type_):
+                uids.add(str(obj["metadata"].get("uid", "")))
+        for record in absent:
+            if record.reason is not Reason.KEPT or record.uid not in uids:
                 await self._tombstones.remove(record)
 
     def _key(self, record: Record) -> Key | None:
         type_ = self._objects.types.for_resource(record.resource)
         return self._objects.key_for(type_, record.namespace, record.name) if type_ is not None else None
+
+
+async def _listed(member: Client, type_: FederatedType, label_selector: str = "") -> AsyncIterator[Object]:
+    """Yield the member's objects of a type, in a version that it serves; NotFound if it does not serve the type."""
+    listed = partial(member.list_all, label_selector=label_selector, limit=_PAGE_SIZE)
+    try:
+        async for obj in listed(type_.resource):
+            yield obj
+    except NotFound:
+        served = await find_served_version(member, type_.resource)
+        if served is None:
+            raise
+        async for obj in listed(served):
+            yield obj

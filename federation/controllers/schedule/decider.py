@@ -12,8 +12,9 @@ from msgspec import structs
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.apimachinery.clock import Clock
+from federation.apimachinery.clock import Clock, to_rfc3339
 from federation.apimachinery.errors import PluginError
+from federation.apimachinery.mergepatch import apply_merge_patch
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import Subject
@@ -131,6 +132,13 @@ class Decider:
         self._caller = caller
         self._clock = clock
         self._options = options
+
+    def dated(self, patch: Object | None) -> Object | None:
+        """Return the patch of a federated object with the time of the decision if it changes the placement."""
+        if patch is None or "placements" not in (patch.get("spec") or {}):
+            return patch
+        decided = {names.DECIDED_AT: to_rfc3339(self._clock.now())}
+        return {**patch, "metadata": apply_merge_patch(patch["metadata"], {"annotations": decided})}
 
     def start(self, key: Key, federated: Object, unwritten: Unwritten | None = None) -> AttemptContext | None:
         """Return the attempt for the object; None when it is not pending for the scheduler."""

@@ -398,6 +398,7 @@ class Reconciler:
     async def _write(self, context: AttemptContext, patch: Object | None) -> Object:
         """Send the patch, if any; return the resulting object."""
         base, joint = context.federated, ""
+        patch = self._decider.dated(patch)
         if context.unwritten is not None:
             base, joint = context.unwritten
             patch = create_merge_patch(base, apply_merge_patch(context.federated, patch or {}))

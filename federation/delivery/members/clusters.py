@@ -12,6 +12,9 @@ from federation.delivery.rules.plan import ClusterState, cluster_state_of
 from federation.delivery.rules.status import clusters_of
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 
+BY_CLUSTER = "sync/cluster"
+"""The index of federated objects by `clusters_of_interest`."""
+
 
 class Clusters:
     """The state of every cluster by name."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
+from federation.delivery.members.clusters import recorded_clusters
 from federation.delivery.members.depot import Depot
 from federation.delivery.members.driftreports import DriftReports
 from federation.delivery.members.executor import Action
@@ -19,12 +20,14 @@ from federation.delivery.members.operations import Outcome
 from federation.delivery.members.propagation import Aim, Propagation, StartedOperation
 from federation.delivery.rules import names
 from federation.delivery.rules.decision import Decision
+from federation.delivery.rules.evidence import evidence_of
 from federation.delivery.rules.memberchange import matters
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import TIMED_OUT_STATUS, Operation, Removal, decide_removal, removal_attempt
 from federation.delivery.rules.status import ClusterStatus
 from federation.guard.suspensions import Suspensions
 from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.leftovers.evidence import Evidence
 from federation.runtime.controller import Key
 from federation.runtime.events import WARNING
 from federation.runtime.indexer import revision_of
@@ -48,6 +51,7 @@ class MemberOperations:
     def __init__(self, depot: Depot, drift: DriftReports, suspensions: Suspensions) -> None:
         self._objects = depot.host.objects
         self._suspensions = suspensions
+        self._clusters = depot.clusters
         self._members = depot.host.members
         self._executor = depot.executor
         self._writer = depot.writer
@@ -85,25 +89,28 @@ class MemberOperations:
             return decision.write.desired.hash, partial(self._writer.ensure, write=decision.write)
         uid = str((live or {}).get("metadata", {}).get("uid", ""))
         if decision.operation is Operation.DELETE:
-            is_wanted = partial(self._is_to_be_deleted, propagation.aim, key.cluster, live)
+            find = partial(self._find_evidence, propagation.aim, key.cluster, live)
             return uid, partial(
-                self._writer.remove, key=key, uid=uid, is_foreground=decision.is_foreground, is_wanted=is_wanted
+                self._writer.remove, key=key, uid=uid, is_foreground=decision.is_foreground, find_evidence=find
             )
         return uid, partial(self._writer.release, key=key, uid=uid)
 
-    def _is_to_be_deleted(self, aim: Aim, cluster: str, live: Object | None) -> bool:
-        """Return whether the copy still has to go. It may be placed, kept or suspended while the operation waits."""
-        federated = self._objects.get(aim.key) or aim.subject.federated
+    def _find_evidence(self, aim: Aim, cluster: str, live: Object | None) -> Evidence | None:
+        """Return the evidence that the copy has to go; it may be placed or suspended while the operation waits."""
+        federated, state = self._objects.get(aim.key) or aim.subject.federated, self._clusters.get(cluster)
         template = federated["spec"]["template"]
         if self._suspensions.find(template, aim.key.namespace, cluster, only_cluster_wide=True) is not None:
-            return False
+            return None
         metadata = federated["metadata"]
         if not metadata.get("deletionTimestamp"):
-            return aim.is_deleted or cluster not in effective_placement(federated)
-        if live is None:
-            return True
-        removal = decide_removal(metadata.get("annotations") or {}, live["metadata"].get("annotations") or {})
-        return removal is Removal.DELETE
+            if aim.is_deleted:
+                return evidence_of(aim.subject.federated, state, is_recorded=True)
+            if cluster in effective_placement(federated):
+                return None
+            return evidence_of(federated, state, is_recorded=cluster in recorded_clusters(federated) | aim.recorded)
+        held = (live or {}).get("metadata", {}).get("annotations") or {}
+        removal = Removal.DELETE if live is None else decide_removal(metadata.get("annotations") or {}, held)
+        return evidence_of(federated, state, is_recorded=True) if removal is Removal.DELETE else None
 
     def retry(self, owner: Hashable) -> None:
         """Discard the backoff of an operation that an open circuit refused, and requeue its federated object."""

@@ -24,7 +24,7 @@ from federation.apimachinery.errors import (
     is_kind_missing,
 )
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client, IsWanted, PatchType
+from federation.client.client import Client, PatchType
 from federation.client.servedversion import in_served_version
 from federation.delivery.members.keptstate import KeptState
 from federation.delivery.rules.adoption import AdoptionError, is_adoption_allowed, takes_only_equal
@@ -37,6 +37,7 @@ from federation.delivery.rules.plan import has_lost_label, is_managed, is_manage
 from federation.delivery.rules.status import ClusterStatus, describe_kind, describe_unserved
 from federation.planning.drift.fields import Field, author_of, drifted_fields
 from federation.planning.drift.unwritten import may_be_default, without
+from federation.planning.leftovers.evidence import Evidence, objection
 from federation.planning.rendering.drift import is_subset
 from federation.planning.rendering.retention import RetentionError
 
@@ -84,6 +85,9 @@ class _RefusedError(FederationError):
 
 FindUnwritten = Callable[[MemberKey, Object, Sequence[Field]], Awaitable[Sequence[Field]]]
 """Returns those of the fields that nobody wrote on the host."""
+_OUR_ANNOTATIONS = (names.TEMPLATE_HASH, names.SOURCE_GENERATION, names.TEMPLATE_REVISION)
+FindEvidence = Callable[[], Evidence | None]
+"""Returns the evidence for a deletion, None if it is not wanted any more."""
 _DEFAULTS_MAX = 50
 """Fields of one object that are looked at."""
 
@@ -225,14 +229,22 @@ class MemberWriter:
         uid: str,
         *,
         is_foreground: bool = False,
-        is_wanted: IsWanted,
+        find_evidence: FindEvidence,
     ) -> Outcome:
         """Delete exactly this object; its dependents are deleted in the background, or before it.
 
-        A member may be slow: until the request leaves, what it follows from may end. `is_wanted` is asked then
-        (docs/decisions/0204).
+        Every deletion of a member object passes here, and none without evidence is sent. A member may be slow: until
+        the request leaves, what it follows from may end. `find_evidence` is asked again then (docs/decisions/0204).
         """
         policy = "Foreground" if is_foreground else "Background"
+
+        def is_wanted() -> bool:
+            evidence = find_evidence()
+            return evidence is not None and not objection(evidence)
+
+        evidence = find_evidence()
+        if evidence is not None and (why := objection(evidence)):
+            return Outcome(ClusterStatus.DELETION_FAILED, message=f"it is not deleted: {why}")
 
         async def delete(resource: Resource) -> None:
             await client.delete(
@@ -251,10 +263,15 @@ class MemberWriter:
             return _failed(ClusterStatus.DELETION_FAILED, error)
         return Outcome(ClusterStatus.WAITING_FOR_REMOVAL)
 
-    async def release(self, client: Client, key: MemberKey, uid: str) -> Outcome:
-        """Remove our label and annotations from the object and leave it in the member."""
-        annotations: Object = {names.TEMPLATE_HASH: None, names.SOURCE_GENERATION: None}
-        if is_marked_at_release(key.resource):
+    async def release(self, client: Client, key: MemberKey, uid: str, *, is_for_good: bool = False) -> Outcome:
+        """Remove our label and annotations from the object and leave it in the member.
+
+        `is_for_good` leaves no mark by which a new object of the name takes it back: its cluster leaves the federation.
+        """
+        annotations: Object = dict.fromkeys(_OUR_ANNOTATIONS)
+        if is_for_good:
+            annotations[names.ADOPTED] = None
+        elif is_marked_at_release(key.resource):
             annotations[ORPHANED] = "true"
         patch = {"metadata": {"uid": uid, "labels": {names.MANAGED_LABEL: None}, "annotations": annotations}}
 

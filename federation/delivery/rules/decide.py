@@ -53,9 +53,8 @@ def _status(status: ClusterStatus, message: str = "", **more: object) -> Callabl
 def _failed(failure: Failure | None, facts: Facts, **more: object) -> Decision:
     """Return the decision while the retry of a failure is not due."""
     assert failure is not None
-    decision = Decision(
-        status=failure.status, message=failure.message, recheck_after_s=failure.retry_at_s - facts.now_s
-    )
+    left_s = failure.retry_at_s - facts.now_s
+    decision = Decision(status=failure.status, message=failure.message, recheck_after_s=left_s)
     return replace(decision, **more)  # type: ignore[arg-type]  # fields by name
 
 
@@ -72,7 +71,7 @@ def _converge(facts: Facts) -> Decision:
 
 def _scale(facts: Facts) -> Decision:
     return Decision(
-        status=ClusterStatus.UPDATE_TIMED_OUT,
+        status=_S.UPDATE_TIMED_OUT,
         message="its autoscalers are looked up",
         question=None if facts.is_in_flight else Question.SCALER,
         is_brief=True,
@@ -83,12 +82,6 @@ def _refuse(facts: Facts) -> Decision:
     assert facts.content.problem is not None
     status, message = facts.content.problem
     return Decision(status=status, message=message, is_refusal=True, shows_object=False)
-
-
-def _is_removed(facts: Facts) -> bool:
-    if facts.is_deleted:
-        return facts.exists
-    return not facts.is_selected and not facts.is_departing and not facts.needs_no_object
 
 
 def _confirm(status: ClusterStatus) -> Callable[[Facts], Decision]:
@@ -173,38 +166,45 @@ ROWS: tuple[Row, ...] = (
         _status(_S.KEPT),
     ),
     Row(
+        "no evidence",
+        "deleted or not placed, the object is there, and no decision or deletion since the cluster joined is about it",
+        "no entry (ours): it stays, and a sweep reports it",
+        lambda f: f.lacks_evidence,
+        _nothing,
+    ),
+    Row(
         "removal suspended",
         "deleted or not placed, the object is there, and a suspension holds it",
         "`DeliverySuspended` (ours): it stays until the suspension ends",
-        lambda f: f.suspension is not None and _is_removed(f),
+        lambda f: f.suspension is not None and f.is_removed,
         suspend,
     ),
     Row(
         "old copy",
         "not placed, an unhealthy workload left the cluster, the new copy is not healthy or a user keeps the old one",
         "`WaitingForRemoval`: it stays for now (ours)",
-        lambda f: _is_removed(f) and not f.is_deleted and f.purge in (PurgeMode.GRACIOUSLY, PurgeMode.NEVER),
+        lambda f: f.is_removed and not f.is_deleted and f.purge in (PurgeMode.GRACIOUSLY, PurgeMode.NEVER),
         keep_old_copy,
     ),
     Row(
         "removal failed",
         "deleted or not placed, the object is there and its removal failed a moment ago",
         "the failure, until the next attempt is due",
-        lambda f: _is_removed(f) and f.failed_removal is not None,
+        lambda f: f.is_removed and f.failed_removal is not None,
         lambda f: _failed(f.failed_removal, f),
     ),
     Row(
         "removal under way",
         "deleted or not placed, the object is there and an operation on it is under way",
         "`WaitingForRemoval`",
-        lambda f: _is_removed(f) and f.is_in_flight,
+        lambda f: f.is_removed and f.is_in_flight,
         _status(_S.WAITING_FOR_REMOVAL),
     ),
     Row(
         "remove",
         "deleted or not placed, the object is there",
         "delete, or release as its annotations say",
-        _is_removed,
+        lambda f: f.is_removed,
         _remove,
     ),
     Row(

@@ -97,6 +97,8 @@ class Facts:
     """The clusters from which the workload has to be gone before a new copy of it is created, "" for none."""
     is_kept: bool = False
     """Whether objects of the kind are deleted only with their source (planning/leftovers/strays.py)."""
+    objection: str = ""
+    """Why there is no evidence that the object may be deleted in the cluster (planning/leftovers/evidence.py)."""
     owner: str = ""
     """The uid of the federated object if it is being deleted, else ""."""
     # -- the member object
@@ -172,6 +174,18 @@ class Facts:
             return self.is_without_pods
         is_left_alone = self.cluster.terminating and not self.is_deleted and not self.observed.terminating
         return not self.exists or is_left_alone
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether the object is there, and is to leave the cluster."""
+        if self.is_deleted:
+            return self.exists
+        return not self.is_selected and not self.is_departing and not self.needs_no_object
+
+    @property
+    def lacks_evidence(self) -> bool:
+        """Whether the object would be deleted without evidence that is about this membership of the cluster."""
+        return bool(self.objection) and self.removal is Removal.DELETE and self.is_removed
 
     @property
     def is_scaler_unknown(self) -> bool:

@@ -13,6 +13,7 @@ from federation.apimachinery import conditions
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.clusters.ruledtaints import ruled_taints, taint_id
 from federation.planning.drift.fields import is_applied_by_us
+from federation.planning.leftovers.evidence import NO_MEMBERSHIP, Membership, membership_of
 from federation.planning.rendering.drift import is_subset
 from federation.planning.rendering.memberobject import Rendered
 
@@ -56,6 +57,8 @@ class ClusterState:
     """The uid of the member's namespace kube-system, "" when it is not known."""
     is_drained: bool = False
     """Whether it has the drain taint."""
+    membership: Membership = NO_MEMBERSHIP
+    """Its present membership, which evidence for a deletion must be about."""
 
 
 def cluster_state_of(cluster: Mapping[str, Any]) -> ClusterState:
@@ -73,6 +76,7 @@ def cluster_state_of(cluster: Mapping[str, Any]) -> ClusterState:
         has_finalizer=names.CASCADING_DELETE_FINALIZER in (metadata.get("finalizers") or ()),
         uid=str(status.get("clusterUid") or ""),
         is_drained=_is_drained(cluster),
+        membership=membership_of(cluster),
     )
 
 

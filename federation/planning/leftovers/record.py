@@ -13,6 +13,7 @@ from typing import Any, assert_never
 from federation.api import names
 from federation.api.resources import LEFTOVERS
 from federation.apimachinery.resources import Object, Resource
+from federation.planning.leftovers.evidence import Evidence, Membership, Word
 
 _CLUSTER_LENGTH_MAX = 200
 _MESSAGE_CHARACTERS_MAX = 1024
@@ -38,6 +39,10 @@ class Reason(StrEnum):
     """A Secret that was deleted on the host; the cluster is empty, it stands for all of them."""
     STRAY = "Stray"
     """A sweep found the object, and the host does not know it."""
+    KEPT = "Kept"
+    """A user kept the object when its cluster left the federation. It has no label of ours."""
+    HELD = "Held"
+    """A sweep would remove the object, with more others at a time than the guard allows."""
 
 
 class Step(StrEnum):
@@ -49,6 +54,8 @@ class Step(StrEnum):
     """The object is gone or not ours any more: the record has served."""
     REPORT = "report"
     """The object is another one than the recorded: nothing is done to it, and the record becomes a report."""
+    KEEP = "keep"
+    """The object is released, and was kept by a user: the record says so from now on."""
     NOTHING = "nothing"
 
 
@@ -67,6 +74,8 @@ class Record:
     message: str = ""
     revision: str = field(default="", compare=False)
     """The resourceVersion of the Leftover that was read, "" for a record that was not."""
+    recorded_at: str = field(default="", compare=False)
+    """When the Leftover that was read was created, "" for a record that was not."""
 
     @property
     def record_name(self) -> str:
@@ -77,6 +86,11 @@ class Record:
     def is_pending(self) -> bool:
         """Whether the object will be removed or released, so that nothing may be written over it before."""
         return self.action is not Action.KEEP
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a user kept the object when its cluster left: only an answer of an administrator deletes it."""
+        return self.reason in (Reason.KEPT, Reason.CLUSTER_REMOVED) and self.action is not Action.DELETE
 
     def is_in(self, cluster_uid: str) -> bool:
         """Return whether a cluster with this uid may hold the object; an unknown uid does not rule it out."""
@@ -141,6 +155,7 @@ def from_manifest(leftover: Mapping[str, Any]) -> Record:
         uid=str(spec.get("uid") or ""),
         message=str(spec.get("message") or ""),
         revision=str(leftover["metadata"].get("resourceVersion", "")),
+        recorded_at=str(leftover["metadata"].get("creationTimestamp") or ""),
     )
     if leftover["metadata"]["name"] != record.record_name:
         raise ValueError(f"metadata.name: the record of this object is named {record.record_name}")
@@ -149,9 +164,11 @@ def from_manifest(leftover: Mapping[str, Any]) -> Record:
 
 def next_step(record: Record, live: Mapping[str, Any] | None) -> Step:
     """Return what to do about the object; `live` is the member's answer, None when the object is gone."""
-    if live is None or not is_managed(live):
+    if live is None:
         return Step.FORGET
     metadata = live["metadata"]
+    if not is_managed(live):
+        return _next_step_of_kept(record, str(metadata.get("uid", "")))
     if record.uid and metadata.get("uid") != record.uid:
         return Step.NOTHING if record.action is Action.KEEP else Step.REPORT
     match record.action:
@@ -166,6 +183,22 @@ def next_step(record: Record, live: Mapping[str, Any] | None) -> Step:
             return Step.NOTHING
         case other:
             assert_never(other)
+
+
+def _next_step_of_kept(record: Record, uid: str) -> Step:
+    """Return the step for an object without our label: nothing is done to it, unless a user asks to delete this one."""
+    if record.uid and record.uid != uid:
+        return Step.FORGET
+    if record.is_kept and record.action is not Action.KEEP:
+        return Step.KEEP
+    if record.reason is not Reason.KEPT or not record.uid:
+        return Step.FORGET
+    return Step.DELETE if record.action is Action.DELETE else Step.NOTHING
+
+
+def evidence_of_record(record: Record, membership: Membership | None) -> Evidence:
+    """Return what the record is as evidence for a deletion."""
+    return Evidence(Word.RECORD, membership, at=record.recorded_at, cluster_uid=record.cluster_uid)
 
 
 def is_managed(live: Mapping[str, Any]) -> bool:

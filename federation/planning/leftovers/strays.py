@@ -1,7 +1,8 @@
 """Decide what a sweep does with a managed object in a member. Pure.
 
-Nothing is deleted without evidence: the placement of its federated object says so, or the host has a record that its
-source was deleted. Everything else is reported, unless the cluster's annotation `strays` says otherwise.
+Nothing is deleted without evidence (`evidence.py`): the placement of its federated object, decided since the cluster
+joined, or a record that its source was deleted. Everything else is reported, unless the cluster's annotation `strays`
+says otherwise. What a user kept when its cluster left is released.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Resource
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
+from federation.planning.leftovers.evidence import Evidence, objection
 from federation.planning.leftovers.record import Reason, Record, is_managed
 
 _KEPT = frozenset(
@@ -98,16 +100,38 @@ def judge_excluded(policy: Policy | None) -> StrayAction:
     return StrayAction.RELEASE if policy is Policy.RELEASE else StrayAction.REPORT
 
 
-def judge_unknown(
-    resource: Resource, uid: str, record: Record | None, policy: Policy | None, *, is_revoked: bool
-) -> StrayAction:
-    """Return the verdict about an object that has neither a federated object nor a source.
+def judge_unknown(resource: Resource, policy: Policy | None, *, is_revoked: bool) -> StrayAction:
+    """Return the verdict about an object that has neither a federated object nor a source: their absence says nothing.
 
-    `record` is what the host recorded about it; `is_revoked` means that a Secret of its name was deleted on the host.
+    `is_revoked` means that a Secret of its name was deleted on the host.
     """
-    was_known = record is not None and record.reason is Reason.CLUSTER_REMOVED and record.uid in ("", uid)
-    if was_known or is_revoked:
+    if is_revoked:
         return StrayAction.DELETE
     if policy is Policy.REMOVE and not is_kept(resource):
         return StrayAction.DELETE
     return StrayAction.RELEASE if policy is Policy.RELEASE else StrayAction.REPORT
+
+
+def decided_at(federated: Mapping[str, Any]) -> str:
+    """Return when the word that took the object away was given: its deletion, or its last placement; "" if unknown."""
+    metadata = federated["metadata"]
+    return str(metadata.get("deletionTimestamp") or (metadata.get("annotations") or {}).get(names.DECIDED_AT) or "")
+
+
+def settle(
+    chosen: StrayAction, evidence: Evidence, record: Record | None, policy: Policy | None
+) -> tuple[StrayAction, str]:
+    """Return what is done after the verdict, and why a deletion became a report, "" if it did not.
+
+    `record` is what the host has recorded about this copy.
+    """
+    if chosen in (StrayAction.DELIVERED, StrayAction.UNDECIDED):
+        return chosen, ""
+    if record is not None and record.is_kept:
+        return (StrayAction.REPORT if policy is Policy.REPORT else StrayAction.RELEASE), ""
+    if chosen not in (StrayAction.DEPART, StrayAction.DELETE):
+        return chosen, ""
+    if record is not None and record.reason is Reason.HELD:
+        return StrayAction.REPORT, ""
+    why = objection(evidence)
+    return (StrayAction.REPORT, why) if why else (chosen, "")

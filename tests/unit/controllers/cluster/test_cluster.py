@@ -17,10 +17,10 @@ from federation.controllers.cluster.apidiscovery import served_by
 from federation.controllers.cluster.names import (
     EVENT_CLUSTER_NOT_READY,
     EVENT_CLUSTER_READY,
-    EVENT_TERMINATING_CLUSTER_FAILED,
     REASON_CLUSTER_UNJOINABLE,
     REASON_TOKEN_NOT_OBTAINED,
 )
+from federation.delivery.rules.names import EVENT_WAIT_FOR_RELEASE
 
 
 async def _is_gone(world: World, name: str) -> bool:
@@ -303,7 +303,7 @@ async def test_a_member_that_does_not_answer_is_kept_until_it_could_be_cleaned()
         await world.host.delete(FEDERATED_CLUSTERS, "m1")
         await world.pass_time(20)
         assert not await _is_gone(world, "m1")
-        assert any(reason == EVENT_TERMINATING_CLUSTER_FAILED for reason, _ in await world.events())
+        assert any(reason == EVENT_WAIT_FOR_RELEASE for reason, _ in await world.events())
         world.members["m1"].line.mend()
         await world.until(lambda: _is_gone(world, "m1"))
 

@@ -28,6 +28,7 @@ from federation.apiserver.registry.registry import Registry
 from federation.client.client import PatchType, Request
 from federation.controllers.cluster import names as clusternames
 from federation.controllers.cluster.rightscheck import to_condition
+from federation.delivery.rules.names import EVENT_WAIT_FOR_RELEASE
 from federation.planning.clusters.memberrights import plan_rules
 
 LIFETIME_S = 600
@@ -262,8 +263,6 @@ async def test_a_member_whose_credentials_are_rejected_names_the_command(tokens:
         line.rejects = True
         await world.host.delete(FEDERATED_CLUSTERS, "m1")
         await world.pass_time(5)
-        messages = [
-            text for reason, text in await world.events() if reason == clusternames.EVENT_TERMINATING_CLUSTER_FAILED
-        ]
+        messages = [text for reason, text in await world.events() if reason == EVENT_WAIT_FOR_RELEASE]
         assert "fedctl join --update-credentials m1 --kubeconfig FILE" in messages[0]
         line.rejects = False

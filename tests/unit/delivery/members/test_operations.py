@@ -21,8 +21,10 @@ from federation.delivery.members.operations import MemberWriter, Outcome
 from federation.delivery.rules.content import Write
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.status import ClusterStatus
+from federation.planning.leftovers.evidence import Evidence, Membership, Word
 from federation.planning.rendering.memberobject import Rendered
 
+ANSWERED = Evidence(Word.ANSWER, Membership())
 KEY = MemberKey("m1", CONFIGMAPS, "default", "settings")
 
 
@@ -220,7 +222,7 @@ async def test_nothing_is_written_over_a_change_of_somebody_else_if_the_object_s
 
 Action = Callable[[MemberWriter, Client, str], Any]
 ACTIONS: dict[str, Action] = {
-    "remove": lambda writer, client, uid: writer.remove(client, KEY, uid, is_wanted=lambda: True),
+    "remove": lambda writer, client, uid: writer.remove(client, KEY, uid, find_evidence=lambda: ANSWERED),
     "release": lambda writer, client, uid: writer.release(client, KEY, uid),
     "confirm": lambda writer, client, uid: writer.confirm(client, KEY),
 }
@@ -279,7 +281,7 @@ async def test_a_silent_member_is_no_answer(action: str) -> None:
 async def test_a_deletion_does_not_wait_for_dependents_and_leaves_none(finalizer: str) -> None:
     member = Member()
     uid = (await member.begin(**OURS, finalizers=[finalizer]))["metadata"]["uid"]
-    assert (await member.writer.remove(member.client, KEY, uid, is_wanted=lambda: True)).status is WAITING
+    assert (await member.writer.remove(member.client, KEY, uid, find_evidence=lambda: ANSWERED)).status is WAITING
     assert (await member.admin.list(CONFIGMAPS, KEY.namespace)).items == []
 
 
@@ -287,7 +289,7 @@ async def test_an_object_with_a_finalizer_that_is_deleted_already_needs_no_secon
     member = Member()
     uid = (await member.begin(**OURS, finalizers=["a.io/b"]))["metadata"]["uid"]
     for _ in range(2):
-        assert (await member.writer.remove(member.client, KEY, uid, is_wanted=lambda: True)).status is WAITING
+        assert (await member.writer.remove(member.client, KEY, uid, find_evidence=lambda: ANSWERED)).status is WAITING
     assert (await member.live())["metadata"]["deletionTimestamp"]
 
 
@@ -360,7 +362,9 @@ async def test_a_deletion_that_ends_in_a_conflict_is_repeated_only_if_the_object
         await member.admin.delete(CONFIGMAPS, KEY.name, KEY.namespace)
     assert isinstance(member.line, Refusing)
     member.line.reads = reads
-    outcome = await member.writer.remove(member.client, KEY, uid or created["metadata"]["uid"], is_wanted=lambda: True)
+    outcome = await member.writer.remove(
+        member.client, KEY, uid or created["metadata"]["uid"], find_evidence=lambda: ANSWERED
+    )
     if status is None:
         assert outcome.is_unanswered
     else:

@@ -81,6 +81,8 @@ def test_every_row_decides_somewhere() -> None:
         ("ready", "kept", "present", (None, ClusterStatus.KEPT)),
         ("ready", "kept", "going", (None, ClusterStatus.WAITING_FOR_REMOVAL)),
         ("ready", "departing", "present", (Operation.UPDATE, ClusterStatus.UPDATE_TIMED_OUT)),
+        ("ready", "old membership", "present", (None, None)),
+        ("ready", "old deletion", "present", (None, None)),
         ("ready", "deleted", "present", (Operation.DELETE, ClusterStatus.WAITING_FOR_REMOVAL)),
         ("ready", "released", "present", (Operation.RELEASE, ClusterStatus.WAITING_FOR_REMOVAL)),
         ("leaving", "deleted", "present", (Operation.DELETE, ClusterStatus.WAITING_FOR_REMOVAL)),

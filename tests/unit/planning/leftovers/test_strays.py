@@ -6,15 +6,18 @@ import pytest
 
 from federation.api import names
 from federation.apimachinery.resources import CONFIGMAPS, NAMESPACES, Resource
+from federation.planning.leftovers.evidence import NO_MEMBERSHIP, Evidence, Word
 from federation.planning.leftovers.record import Action, Reason, Record
 from federation.planning.leftovers.strays import (
     Policy,
     StrayAction,
+    decided_at,
     is_written_by_us,
     judge_excluded,
     judge_federated,
     judge_unknown,
     policy_of,
+    settle,
 )
 
 POLICIES = (None, Policy.REPORT, Policy.REMOVE, Policy.RELEASE)
@@ -53,32 +56,68 @@ def test_an_excluded_object_is_reported_or_released() -> None:
     assert tuple(map(judge_excluded, POLICIES)) == REPORTED
 
 
-def a_record(reason: Reason = Reason.CLUSTER_REMOVED, uid: str = "u") -> Record:
-    return Record("east", CONFIGMAPS, "default", "a", Action.DELETE, reason, uid=uid)
+def a_record(reason: Reason = Reason.CLUSTER_REMOVED, action: Action = Action.KEEP) -> Record:
+    return Record("east", CONFIGMAPS, "default", "a", action, reason, uid="u")
 
 
 @pytest.mark.parametrize(
-    ("resource", "record", "is_revoked", "expected"),
+    ("resource", "is_revoked", "expected"),
     [
-        (CONFIGMAPS, None, False, [StrayAction.REPORT, StrayAction.REPORT, StrayAction.DELETE, StrayAction.RELEASE]),
-        (NAMESPACES, None, False, list(REPORTED)),
-        (CONFIGMAPS, a_record(), False, [StrayAction.DELETE] * 4),
-        (CONFIGMAPS, a_record(uid=""), False, [StrayAction.DELETE] * 4),
-        (
-            CONFIGMAPS,
-            a_record(uid="other"),
-            False,
-            [StrayAction.REPORT, StrayAction.REPORT, StrayAction.DELETE, StrayAction.RELEASE],
-        ),
-        (NAMESPACES, a_record(Reason.STRAY), False, list(REPORTED)),
-        (NAMESPACES, None, True, [StrayAction.DELETE] * 4),
+        (CONFIGMAPS, False, [StrayAction.REPORT, StrayAction.REPORT, StrayAction.DELETE, StrayAction.RELEASE]),
+        (NAMESPACES, False, list(REPORTED)),
+        (NAMESPACES, True, [StrayAction.DELETE] * 4),
     ],
 )
-def test_an_unknown_object_is_deleted_by_a_record_or_by_the_clusters_policy(
-    resource: Resource, record: Record | None, is_revoked: bool, expected: list[StrayAction]
+def test_the_absence_of_a_source_is_no_evidence_and_a_revoked_secret_is(
+    resource: Resource, is_revoked: bool, expected: list[StrayAction]
 ) -> None:
-    found = [judge_unknown(resource, "u", record, policy, is_revoked=is_revoked) for policy in POLICIES]
-    assert found == expected
+    assert [judge_unknown(resource, policy, is_revoked=is_revoked) for policy in POLICIES] == expected
+
+
+GOOD, BAD = Evidence(Word.ANSWER, NO_MEMBERSHIP), Evidence(Word.PLACEMENT, NO_MEMBERSHIP)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "evidence", "record", "expected"),
+    [
+        (StrayAction.DEPART, GOOD, None, StrayAction.DEPART),
+        (StrayAction.DELETE, GOOD, a_record(Reason.STRAY), StrayAction.DELETE),
+        (StrayAction.DEPART, BAD, None, StrayAction.REPORT),
+        (StrayAction.DELETE, BAD, None, StrayAction.REPORT),
+        (StrayAction.DEPART, GOOD, a_record(), StrayAction.RELEASE),
+        (StrayAction.REPORT, GOOD, a_record(Reason.KEPT), StrayAction.RELEASE),
+        (StrayAction.DEPART, GOOD, a_record(Reason.HELD), StrayAction.REPORT),
+        (StrayAction.RELEASE, BAD, None, StrayAction.RELEASE),
+        (StrayAction.DELIVERED, BAD, a_record(), StrayAction.DELIVERED),
+        (StrayAction.UNDECIDED, BAD, a_record(), StrayAction.UNDECIDED),
+    ],
+)
+def test_what_a_user_kept_is_released_and_what_has_no_evidence_is_reported(
+    chosen: StrayAction, evidence: Evidence, record: Record | None, expected: StrayAction
+) -> None:
+    assert settle(chosen, evidence, record, None)[0] is expected
+
+
+def test_a_cluster_that_only_reports_releases_nothing_that_was_kept() -> None:
+    assert settle(StrayAction.DEPART, GOOD, a_record(), Policy.REPORT)[0] is StrayAction.REPORT
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({}, ""),
+        ({"annotations": {names.DECIDED_AT: "2026-01-01T00:00:00Z"}}, "2026-01-01T00:00:00Z"),
+        (
+            {
+                "annotations": {names.DECIDED_AT: "2026-01-01T00:00:00Z"},
+                "deletionTimestamp": "2026-01-02T00:00:00Z",
+            },
+            "2026-01-02T00:00:00Z",
+        ),
+    ],
+)
+def test_the_newest_word_about_a_placement_has_a_time(metadata: dict[str, Any], expected: str) -> None:
+    assert decided_at({"metadata": metadata}) == expected
 
 
 @pytest.mark.parametrize(
