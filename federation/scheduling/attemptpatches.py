@@ -9,10 +9,10 @@ from federation.api import names
 from federation.planning.federatedobject.placements import Part
 from federation.planning.placement.subsetquotas import Counts
 from federation.scheduling import decisionpatch
-from federation.scheduling.attempt import Annotations, Assessment, Deferred, Due, SchedulingAttempt
+from federation.scheduling.attempt import Annotations, Assessment, Deferred, Due, SchedulingAttempt, Unschedulable
 from federation.scheduling.engine import Placements
 from federation.scheduling.jobqueues import ADMISSION, Admission
-from federation.scheduling.names import IGNORED_PLUGINS, REBALANCED
+from federation.scheduling.names import IGNORED_PLUGINS, REASON_POLICY_NOT_FOUND, REBALANCED
 from federation.scheduling.workloadspreads import to_annotation
 
 _SUMMARY_LENGTH_MAX = 512
@@ -101,7 +101,9 @@ def unchanged_patch(
 
     `refused` replaces the admission of an object of a JobQueue that found no place.
     """
-    more: Annotations = {names.HELD_PLACEMENT: None}  # nothing moves, so nothing is held
+    # What is held stays held while no decision is possible: a cluster that is not reachable may be the reason for that.
+    is_undecided = isinstance(assessment, Unschedulable) and assessment.reason != REASON_POLICY_NOT_FOUND
+    more: Annotations = {} if is_undecided else {names.HELD_PLACEMENT: None}
     if refused is not None:
         more |= ADMISSION.entry(refused)
     if isinstance(assessment, Deferred) and attempt.policy is not None:

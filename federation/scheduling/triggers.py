@@ -53,6 +53,11 @@ HASHED_ANNOTATIONS = (
     UNSCHEDULABLE_SUBSETS,
 )
 """Annotations on a federated object that decisions depend on."""
+_OF_CONTROL = (names.DEVICE_CLAIMS, names.GIVES_WAY, names.POD_GROUP, UNSCHEDULABLE_SUBSETS)
+"""Those of them that no user writes, so that a change of them is not the user's word."""
+_ANNOTATIONS = "schedulingAnnotationsHash"
+_CONTROL = "controlAnnotationsHash"
+"""Counts only beside a change of all annotations: it says that the control plane made one."""
 _SPREAD = "workloadSpreadHash"
 _ENDED = "tolerationsEnded"
 """Clusters whose taints the object tolerates no longer, among those that it is in or has left for that reason."""
@@ -63,17 +68,15 @@ _LEFT = "clustersLeft"
 _PARTNERS = "partnersAway"
 """Clusters of the object that the workloads which it must be together with have left. An object that has left them,
 too, has none: that they are fewer is no change."""
-_STABLE = frozenset(
-    ("policyName", "replicaCount", "resourceRequest", "schedulingAnnotationsHash", _AVOIDED, _LEFT, _SPREAD)
-)
+_STABLE = frozenset(("policyName", "replicaCount", "resourceRequest", _ANNOTATIONS, _AVOIDED, _LEFT, _SPREAD))
 _POLICY = "policyContentHash"
 _PLUGIN_FIELDS = "pluginFieldsHash"
 """Counts only when both decisions have it; a plugin that starts or stops to declare fields changes the profile."""
 IGNORED_PLUGINS = "ignoredPlugins"
 """The change when a plugin that the last decision ignored may be available again; not part of the text."""
-_OF_OBJECT = (*_STABLE, "autoMigrationInfo", _PLUGIN_FIELDS, _POLICY, "profileHash", _ENDED, _PARTNERS)
+_OF_OBJECT = (*_STABLE, _CONTROL, "autoMigrationInfo", _PLUGIN_FIELDS, _POLICY, "profileHash", _ENDED, _PARTNERS)
 _CONTENT = frozenset((_POLICY, "profileHash", IGNORED_PLUGINS))
-_ASKED = frozenset((_POLICY, "policyName", "profileHash", "schedulingAnnotationsHash"))
+_ASKED = frozenset((_POLICY, "policyName", "profileHash", _ANNOTATIONS))
 _TAINTS = frozenset((TAINTS, _ENDED))
 _NO_ANNOTATIONS_HASH = hash_of({})
 _BEGINNING = 40
@@ -166,7 +169,9 @@ class TriggerSource:
             after["profileHash"] = triggers.profile_hash
         after["replicaCount"] = triggers.replicas or 0
         after["resourceRequest"] = {name: triggers.request[name] for name in sorted(triggers.request)}
-        after["schedulingAnnotationsHash"] = _annotations_hash(triggers.annotations)
+        after[_ANNOTATIONS] = _annotations_hash(triggers.annotations)
+        if written := {key: triggers.annotations[key] for key in _OF_CONTROL if key in triggers.annotations}:
+            after[_CONTROL] = hash_of(written)
         if triggers.ended_tolerations:
             after[_ENDED] = list(triggers.ended_tolerations)
         if avoided := avoided_clusters({"metadata": {"annotations": triggers.annotations}}):
@@ -207,6 +212,8 @@ def compare_triggers(
         differing.clear()
     if not set(new.get(_PARTNERS) or ()) - set(old.get(_PARTNERS) or ()):
         differing.discard(_PARTNERS)
+    if _ANNOTATIONS not in differing:
+        differing.discard(_CONTROL)
     if set(new.get(_LEFT) or ()) - set(old.get(_LEFT) or ()):
         differing.difference_update(KINDS)  # of the clusters that are missing now
     else:

@@ -35,6 +35,7 @@ TRIGGERS_IN_WORDS = {
     "clustersAvoided": "clusters in which it is unhealthy",
     "clustersLeft": "clusters that left its project",
     "clusters": "the set of clusters",
+    "controlAnnotationsHash": "what other workloads and members need",
     "ignoredPlugins": "a plugin that was ignored may answer again",
     "partnersAway": "workloads that it must be together with left its clusters",
     "pluginFieldsHash": "labels and annotations that plugins use",

@@ -8,6 +8,7 @@ Reference: docs/reference/failover.md.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -23,7 +24,7 @@ from federation.controllers.schedule.evictingclusters import EvictingClusters
 from federation.controllers.schedule.names import EVENT_EVICTION_WAITS
 from federation.planning.failover import eviction
 from federation.planning.failover.completion import Completion, missing_clusters, plan_completion
-from federation.planning.failover.departure import stay_of
+from federation.planning.failover.departure import stay_of, stay_of_volumes
 from federation.planning.failover.evictionrecord import (
     EvictionRecord,
     Stay,
@@ -40,6 +41,7 @@ from federation.planning.failover.tolerance import FailoverRules, Tolerance, fix
 from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.planning.federatedobject.placements import current_clusters, departed_clusters, effective_placement
 from federation.planning.guard.losses import lost_clusters
+from federation.planning.guard.volumepermit import FREE, VolumePermit
 from federation.planning.steps.strategy import can_surge
 from federation.runtime.controller import Key, key_of
 from federation.runtime.events import WARNING
@@ -171,8 +173,15 @@ class Failover:
         claims = ClaimModes(self._objects, federated["metadata"].get("namespace", ""))
         return tolerance_of(federated["spec"]["template"], rules, claims)
 
-    def ease(self, context: AttemptContext, due: Due, decision: Decision, snapshot: Snapshot) -> Eased:
-        """Return what is written for a successful decision."""
+    @property
+    def evicting(self) -> AbstractSet[str]:
+        """The clusters that are lost or drained."""
+        return self._clusters.by_name.keys()
+
+    def ease(
+        self, context: AttemptContext, due: Due, decision: Decision, snapshot: Snapshot, volumes: VolumePermit = FREE
+    ) -> Eased:
+        """Return what is written for a successful decision; `volumes` says what may leave its volumes behind."""
         existing = {cluster.name for cluster in snapshot.clusters if not cluster.is_terminating}
         before = {name: count for name, count in context.attempt.current().items() if name in existing}
         returned, record = self._returned(context, due, decision, before)
@@ -184,7 +193,7 @@ class Failover:
             self.withdraw(context.key)
             text = eviction_text(structs.replace(record, stays={}), self._clock.now())
             return replace(returned, annotations={names.EVICTION: text})
-        evicted = self._evicted(context, due, returned.decision, before, leaving, record)
+        evicted = self._evicted(context, due, returned.decision, before, leaving, record, volumes)
         # A return at once would only meet the object waiting again; it comes with the end of that.
         times = [time_s for time_s in (returned.requeue_after_s, evicted.requeue_after_s) if time_s]
         return replace(
@@ -249,10 +258,11 @@ class Failover:
         before: Mapping[str, int | None],
         leaving: Sequence[str],
         record: EvictionRecord,
+        volumes: VolumePermit,
     ) -> Eased:
         """Limit what leaves lost and drained clusters."""
         now = self._clock.now()
-        stays = self._stays(context, due, leaving, decision.snapshot.left, now)
+        stays = self._stays(context, due, leaving, decision.snapshot.left, now, volumes)
         granted, stays = self._granted(context, decision, before, leaving, stays, due.policy.priority)
         evicted = eviction.evict(
             before,
@@ -282,7 +292,13 @@ class Failover:
         )
 
     def _stays(
-        self, context: AttemptContext, due: Due, leaving: Sequence[str], outside: Collection[str], now: datetime
+        self,
+        context: AttemptContext,
+        due: Due,
+        leaving: Sequence[str],
+        outside: Collection[str],
+        now: datetime,
+        volumes: VolumePermit,
     ) -> dict[str, Stay]:
         """Return why replicas stay in the clusters that they may not leave now, whatever the rate."""
         rules, halt = due.policy.failover, self._clusters.halt()
@@ -294,9 +310,11 @@ class Failover:
         found = {
             name: _FINISHED
             if name in finished
+            else stay_of_volumes(volumes.volumes)
+            if name in volumes.waits
             else None
             if name in avoided
-            else self._stay(name, tolerance, rules, halt, now)
+            else self._stay(name, tolerance.released if name in volumes.approved else tolerance, rules, halt, now)
             for name in leaving
         }
         for name in leaving:

@@ -5,6 +5,7 @@ all held moves of one cause and takes the approval. Reference: docs/reference/gu
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from federation.api import names
@@ -14,19 +15,21 @@ from federation.controllers.schedule.decider import AttemptContext
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.names import EVENT_UNDO_REFUSED
 from federation.guard.moveguard import MoveGuard
-from federation.planning.failover.tolerance import fixed_volumes_of
 from federation.planning.federatedobject.placements import PLACED_IN, effective_placement, placement_of
-from federation.planning.guard.causes import Mover, causes_of_move
+from federation.planning.guard.causes import Mover, blame_of, causes_of_move
+from federation.planning.guard.deletions import is_deletion
 from federation.planning.guard.ledger import Cause, GuardOptions, Permit
-from federation.planning.guard.losses import Blame, blame, held_placement, is_word_of_user, lost_clusters
+from federation.planning.guard.losses import Blame, blame, held_placement, lost_clusters
 from federation.planning.guard.record import held_move
 from federation.planning.guard.undo import requested_undo, undo_problem, undone_placement
+from federation.planning.guard.volumepermit import FREE, VolumePermit
 from federation.runtime.controller import key_of
 from federation.runtime.events import WARNING
 from federation.runtime.host import Host
 from federation.scheduling.attempt import Annotations, Due
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.snapshot import Snapshot
+from federation.scheduling.volumefacts import permit_of_decision
 
 _BY_NAMESPACE = "schedule/namespace"
 
@@ -59,51 +62,71 @@ class Guard(MoveGuard):
         elif old is None and not new["metadata"].get("deletionTimestamp"):
             self.remember(new)
 
+    def permit(self, context: AttemptContext, due: Due, decision: Decision, evicting: AbstractSet[str]) -> VolumePermit:
+        """Return which volumes a successful decision would leave behind, and on whose word."""
+        if self.options.share >= 1:
+            return FREE
+        held = held_move(context.federated)
+        if held is not None and is_deletion(held.cause):
+            held = None
+        clusters = frozenset[str]() if held is None else held.clusters
+        return permit_of_decision(
+            context.attempt,
+            due,
+            decision,
+            ClaimModes(self._objects, context.key.namespace),
+            evicting=evicting,
+            held=clusters,
+            approved=clusters if held is not None and self.is_approved(held, clusters) else frozenset(),
+        )
+
     def rule(
-        self, context: AttemptContext, due: Due, decision: Decision, snapshot: Snapshot, left: Placements
+        self,
+        context: AttemptContext,
+        due: Due,
+        decision: Decision,
+        snapshot: Snapshot,
+        left: Placements,
+        volumes: VolumePermit = FREE,
     ) -> PermittedPlacement:
         """Return what is written for a successful decision.
 
         `left` are the replicas that remain in lost and drained clusters: failover limits itself what leaves them.
+        `volumes` is what may leave its volumes behind; what waits there is held wherever it is.
         """
-        existing = {cluster.name for cluster in snapshot.clusters if not cluster.is_terminating}
-        before = {name: count for name, count in context.attempt.current().items() if name in existing} | dict(left)
-        before = {name: count for name, count in before.items() if name not in left or count != 0}
-        lost = lost_clusters(before, decision.placements)
-        go = PermittedPlacement(Permit.GO, decision.placements, {names.HELD_PLACEMENT: None})
+        before = _counted(context.attempt.current(), snapshot, left, volumes)
+        lost = lost_clusters(before, decision.placements) | volumes.waits.keys()
+        go = PermittedPlacement(Permit.GO, decision.placements, self._released(context, decision, volumes))
         blamed = blame(frozenset(due.comparison.changed), before) if lost else frozenset()
-        volumes = self._left_volumes(context, due, decision, snapshot, lost)
-        if volumes and not blamed:
-            blamed = frozenset({Blame.CLUSTERS})
+        if volumes.waits:
+            blamed = blame_of(volumes) or blamed or frozenset({Blame.CLUSTERS})
         if not blamed or self.options.share >= 1:
             self.withdraw(context.key)
             return go
         sizes = self._sizes(context, due, lost, blamed)
         held = held_move(context.federated)
-        judged = self.judge(context.key, held, sizes, lost, before, needs_approval=bool(volumes))
+        judged = self.judge(context.key, held, sizes, lost, before, needs_approval=bool(volumes.waits))
         if judged.permit is Permit.GO:
-            return replace(go, annotations=judged.annotations)
+            return replace(go, annotations={**judged.annotations, **go.annotations})
         if judged.permit is Permit.WAIT:
             return replace(go, permit=Permit.WAIT, wait_s=judged.wait_s)
         assert judged.held is not None
         reason = f"{judged.held.cause} would move more objects at a time than the guard allows; this one would lose"
-        if volumes:
-            reason = f"{volumes} do not move with it, and it would start with empty volumes; it would lose"
+        if volumes.waits:
+            ways = "; ".join(dict.fromkeys(volumes.waits.values()))
+            reason = (
+                f"{volumes.volumes} do not move with it, and it would start with empty volumes ({ways}); it would lose"
+            )
         clusters = ",".join(sorted(lost))
         message = f"{reason} clusters [{clusters}]. To let them go on: {judged.approval_command}"
         placements = held_placement(before, decision.placements, decision.unit.desired_replicas)
         return PermittedPlacement(Permit.HOLD, placements, judged.annotations, message=message)
 
-    def _left_volumes(
-        self, context: AttemptContext, due: Due, decision: Decision, snapshot: Snapshot, lost: frozenset[str]
-    ) -> str:
-        """Return which volumes the object would leave in a live cluster without the user's word, "" for none."""
-        if is_word_of_user(frozenset(due.comparison.changed)):
-            return ""
-        live = [name for name in lost if not decision.placements.get(name, 0) and not snapshot.by_name[name].is_silent]
-        if not live:
-            return ""
-        return fixed_volumes_of(context.federated["spec"]["template"], ClaimModes(self._objects, context.key.namespace))
+    def _released(self, context: AttemptContext, decision: Decision, volumes: VolumePermit) -> Annotations:
+        """Return the annotation for a move that goes on: an approval holds until all that it is about has left."""
+        remaining = volumes.approved & decision.placements.keys()
+        held = (context.federated["metadata"].get("annotations") or {}).get(names.HELD_PLACEMENT)
+        return {names.HELD_PLACEMENT: held if remaining else None}
 
     def undo(self, context: AttemptContext, snapshot: Snapshot) -> Placements | None:
         """Return the placement to restore because the user asks to undo the last move, None otherwise."""
@@ -127,14 +150,14 @@ class Guard(MoveGuard):
     ) -> Mapping[Cause, int]:
         """Return the number of objects by cause, in the order in which one of them is named."""
         ref, type_, profile = due.policy.ref, context.attempt.federated_type, due.policy.profile
-        mover = Mover(ref.namespace, ref.name, profile, type_.name, context.key.namespace)
+        mover = Mover(ref.namespace, ref.name, profile, type_.name, context.key.namespace, context.project)
         return {cause: self._size(cause, context, due) for cause in causes_of_move(blamed, mover, lost)}
 
     def _size(self, cause: Cause, context: AttemptContext, due: Due) -> int:
         """Return how many objects there are of a cause."""
         match cause.kind:
-            case "Namespace":
-                return len(self._objects.keys_by_index(_BY_NAMESPACE, cause.name))
+            case "Namespace" | "Project":
+                return len(self._objects.keys_by_index(_BY_NAMESPACE, context.key.namespace))
             case "SchedulingProfile":
                 return len(self._cache.using_profile(due.policy.profile))
             case "FederatedTypeConfig":
@@ -143,6 +166,17 @@ class Guard(MoveGuard):
                 return len(self._objects.keys_by_index(PLACED_IN, cause.name))
             case _:
                 return self._cache.count_bound_to(due.policy.ref)
+
+
+def _counted(current: Placements, snapshot: Snapshot, left: Placements, volumes: VolumePermit) -> dict[str, int | None]:
+    """Return the placement that a decision is compared with.
+
+    It has no clusters that leave or have left, unless volumes are there, and of lost and drained ones what remains.
+    """
+    existing = {cluster.name for cluster in snapshot.clusters if not cluster.is_terminating} | volumes.waits.keys()
+    remains = {name: count for name, count in left.items() if name not in volumes.waits}
+    before = {name: count for name, count in current.items() if name in existing} | remains
+    return {name: count for name, count in before.items() if name not in remains or count != 0}
 
 
 def _placed_in_namespace(federated: Object) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from federation.api.resources import (
     FEDERATED_TYPE_CONFIGS,
     OVERRIDE_POLICIES,
     PLACEMENT_HOLDS,
+    PROJECTS,
     PROPAGATION_POLICIES,
     SCHEDULING_PROFILES,
 )
@@ -48,6 +49,7 @@ _KINDS = {
         OVERRIDE_POLICIES,
         CLUSTER_OVERRIDE_POLICIES,
         NAMESPACES,
+        PROJECTS,
     )
 }
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from federation.api import names
+from federation.apimachinery import conditions
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.mergepatch import apply_merge_patch, create_merge_patch
 from federation.apimachinery.resources import Object
@@ -31,6 +32,7 @@ from federation.planning.failover.completion import to_annotation
 from federation.planning.freezes.changefreeze import Frozen, find_frozen_move
 from federation.planning.guard.ledger import Permit
 from federation.planning.guard.losses import held_placement, lost_clusters
+from federation.planning.guard.volumepermit import VolumePermit
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.scheduling.attempt import (
@@ -150,7 +152,8 @@ class Reconciler:
             await self._fail(context, self._definitions.failure(late), hint=served)
             return self._requeueing.after_unschedulable(context.key, served, snapshot)
         if decision.is_success:
-            eased = self._failover.ease(context, due, decision, snapshot)
+            volumes = self._guard.permit(context, due, decision, self._failover.evicting)
+            eased = self._failover.ease(context, due, decision, snapshot, volumes)
             if eased.waits_for_turn:
                 self._after_move()
                 return DONE  # its turn requeues it
@@ -158,7 +161,7 @@ class Reconciler:
                 kept = lost_clusters(context.attempt.current(), eased.decision.placements)
                 left = {name: eased.decision.placements.get(name, 0) for name in kept}
                 eased = replace(eased, left={**left, **eased.left})
-            return await self._write_eased(context, due, decided, eased, snapshot)
+            return await self._write_eased(context, due, decided, eased, snapshot, volumes)
         hint = self._decider.hint_for(decision, due)
         self._cache.quotas.wait(context.key.namespace, context.key, is_short=bool(decision.exceeded))
         failure = Unschedulable(decision.outcome, decision.reason)
@@ -169,13 +172,19 @@ class Reconciler:
         return self._requeueing.after_unschedulable(context.key, hint, snapshot)
 
     async def _write_eased(
-        self, context: AttemptContext, due: Due, decided: Decided, eased: Eased, snapshot: Snapshot
+        self,
+        context: AttemptContext,
+        due: Due,
+        decided: Decided,
+        eased: Eased,
+        snapshot: Snapshot,
+        volumes: VolumePermit,
     ) -> Result:
         """Write a successful decision as far as freezes, failover and the guard allow it."""
         if (frozen := self.find_frozen(context, due, eased)) is not None:
             return await self._freeze(context, due, eased, frozen)
         self.frozen.discard(context.key)
-        permitted = self._guard.rule(context, due, eased.decision, snapshot, eased.left)
+        permitted = self._guard.rule(context, due, eased.decision, snapshot, eased.left, volumes)
         if permitted.permit is Permit.WAIT:
             self._cache.unschedulable.mark_retry((context.key,))
             return Result(requeue_after_s=permitted.wait_s)
@@ -261,7 +270,8 @@ class Reconciler:
             is_held=True,
         )
         present = context.federated["metadata"].get("annotations") or {}
-        is_news = permitted.annotations.items() - present.items()
+        stated = conditions.find((context.federated.get("status") or {}).get("conditions"), names.SCHEDULED) or {}
+        is_news = permitted.annotations.items() - present.items() or stated.get("reason") != names.REASON_HELD
         await self._write(context, patch)
         self._cache.unschedulable.remove(context.key)
         if is_news:

@@ -96,6 +96,11 @@ def stay_of(
     return Stay(StayReason.HALTED, "further clusters may be lost too", until) if now < until else None
 
 
+def stay_of_volumes(volumes: str) -> Stay:
+    """Return why replicas stay whose volumes would stay behind without an approval."""
+    return Stay(StayReason.STATE, f"{volumes} do not move with it, and no approval lets it start with empty volumes")
+
+
 def _refusal(tolerance: Tolerance, rules: FailoverRules) -> Stay:
     if tolerance.is_kept:
         return Stay(StayReason.KEPT, tolerance.state)

@@ -6,7 +6,7 @@ policy says so, and after a grace time.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -16,6 +16,7 @@ from federation.planning.leftovers.strays import is_kept_kind
 AccessModes = Callable[[str], Sequence[str] | None]
 """Returns the access modes of a PersistentVolumeClaim of the object's namespace, None when the host has no such one."""
 _ONE_AT_A_TIME = frozenset(("ReadWriteOnce", "ReadWriteOncePod"))
+_OF_TEMPLATES = "the claims of its volumeClaimTemplates"
 GRACE_S_WITH_STATE = 600.0
 """The default of `graceSeconds` for workloads that do not tolerate two copies."""
 
@@ -58,6 +59,11 @@ class Tolerance:
     is_kept: bool = False
     """Whether objects of the kind stay whatever the policy says."""
 
+    @property
+    def released(self) -> "Tolerance":
+        """The tolerance of an object that somebody approved to leave."""
+        return self if self.is_kept else replace(self, may_leave=True)
+
 
 def tolerance_of(template: Mapping[str, Any], rules: FailoverRules, access_modes: AccessModes) -> Tolerance:
     """Return what applies to an object."""
@@ -78,6 +84,8 @@ def state_of_workload(template: Mapping[str, Any], access_modes: AccessModes) ->
         return "the pods of a StatefulSet must not run twice"
     if kind in ("Job", "CronJob") and _job_spec(kind, spec).get("completions") is not None:
         return "the completions of a Job must not run twice"
+    if _has_claim_templates(spec):
+        return f"{_OF_TEMPLATES} do not move"
     for name in _claims(kind, spec):
         modes = access_modes(name)
         if modes is None:
@@ -88,14 +96,22 @@ def state_of_workload(template: Mapping[str, Any], access_modes: AccessModes) ->
 
 
 def fixed_volumes_of(template: Mapping[str, Any], access_modes: AccessModes) -> str:
-    """Return which volumes of the workload do not move to another cluster, "" for none."""
+    """Return which volumes of the workload do not move to another cluster, "" for none.
+
+    Claim templates count in every kind that has them: StatefulSets, CloneSets, and the workload of a UnitedDeployment.
+    """
     kind, spec = str(template.get("kind") or ""), _mapping(template.get("spec"))
-    if kind == "StatefulSet":
-        return "the claims of its volumeClaimTemplates" if spec.get("volumeClaimTemplates") else ""
+    if _has_claim_templates(spec):
+        return _OF_TEMPLATES
     for name in _claims(kind, spec):
         if not _ONE_AT_A_TIME.isdisjoint(access_modes(name) or ()):
             return f"PersistentVolumeClaim {name}"
     return ""
+
+
+def _has_claim_templates(spec: Mapping[str, Any]) -> bool:
+    inner = (_mapping(_mapping(each).get("spec")) for each in _mapping(spec.get("template")).values())
+    return any(bool(each.get("volumeClaimTemplates")) for each in (spec, *inner))
 
 
 def _job_spec(kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:

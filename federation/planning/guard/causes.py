@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from federation.planning.guard.ledger import Cause
 from federation.planning.guard.losses import Blame
+from federation.planning.guard.volumepermit import VolumePermit, Way
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +21,18 @@ class Mover:
     profile: str
     type_name: str
     namespace: str
+    project: str = ""
+
+
+def blame_of(volumes: VolumePermit) -> frozenset[Blame]:
+    """Return what a move counts for that waits because of its volumes; nothing if the triggers say it."""
+    return frozenset({Blame.PROJECT}) if Way.PROJECT in volumes.waits.values() else frozenset()
 
 
 def causes_of_move(blamed: AbstractSet[Blame], mover: Mover, lost: AbstractSet[str]) -> Iterator[Cause]:
     """Yield the causes in the order in which one of them is named; `lost` are the clusters that the object leaves."""
+    if Blame.PROJECT in blamed:
+        yield Cause("Project", "", mover.project)
     if Blame.POLICY in blamed:
         kind = "PropagationPolicy" if mover.policy_namespace else "ClusterPropagationPolicy"
         yield Cause(kind, mover.policy_namespace, mover.policy)

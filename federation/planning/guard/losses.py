@@ -10,6 +10,7 @@ from enum import StrEnum
 _OWN = frozenset(
     (
         "autoMigrationInfo",
+        "controlAnnotationsHash",
         "ignoredPlugins",
         "pluginFieldsHash",
         "replicaCount",
@@ -21,12 +22,12 @@ _OWN = frozenset(
 decision was provisional."""
 _OF_POLICY = frozenset(("policyContentHash", "policyName"))
 _OF_PROFILE = frozenset(("profileHash",))
-_WORDS = frozenset(("replicaCount", "schedulingAnnotationsHash"))
 
 
 class Blame(StrEnum):
     """The kinds of causes that a move counts for."""
 
+    PROJECT = "project"
     POLICY = "policy"
     PROFILE = "profile"
     TYPE = "type"
@@ -51,11 +52,6 @@ def blame(changed: AbstractSet[str], before: Mapping[str, int | None]) -> frozen
     if changed - _OWN - _OF_POLICY - _OF_PROFILE:
         found.add(Blame.CLUSTERS)
     return frozenset(found)
-
-
-def is_word_of_user(changed: AbstractSet[str]) -> bool:
-    """Return whether the user scaled the object, or annotated it: then it may leave a cluster with its volumes."""
-    return not _WORDS.isdisjoint(changed)
 
 
 def lost_clusters(before: Mapping[str, int | None], after: Mapping[str, int | None]) -> frozenset[str]:

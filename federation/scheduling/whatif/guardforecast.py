@@ -13,14 +13,14 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery.clock import from_rfc3339
-from federation.planning.failover.tolerance import fixed_volumes_of
 from federation.planning.federatedobject.placements import effective_placement, placement_of
-from federation.planning.guard.causes import Mover, causes_of_move
+from federation.planning.guard.causes import Mover, blame_of, causes_of_move
 from federation.planning.guard.ledger import Cause, GuardOptions
-from federation.planning.guard.losses import Blame, blame, is_word_of_user, lost_clusters
+from federation.planning.guard.losses import Blame, blame, lost_clusters
 from federation.planning.guard.record import held_move, past_move
 from federation.scheduling.attempt import Due
 from federation.scheduling.framework.types import Effect
+from federation.scheduling.volumefacts import permit_of_decision
 from federation.scheduling.whatif.pipelinerun import PipelineRun
 from federation.scheduling.whatif.planresult import PlannedHold
 from federation.scheduling.whatif.state import CompiledState, Name, ObjectSet
@@ -53,22 +53,29 @@ class GuardForecast:
         attempt, due, decision = run.attempt, run.assessment, run.decision
         if attempt is None or not isinstance(due, Due) or decision is None or not decision.is_success:
             return
-        clusters = self.state.clusters.snapshot().by_name
-        before = {
-            name: count
-            for name, count in attempt.current().items()
-            if name in clusters and not clusters[name].is_terminating and not _is_evicted(clusters[name].taints)
-        }
-        lost = lost_clusters(before, decision.placements)
-        changed = frozenset(due.comparison.changed)
-        blamed = blame(changed, before) if lost else frozenset()
-        left = [name for name in lost if not decision.placements.get(name, 0) and not clusters[name].is_silent]
-        template = run.federated["spec"]["template"]
-        volumes = fixed_volumes_of(template, self._modes(key[0])) if left and not is_word_of_user(changed) else ""
-        blamed = blamed or (frozenset({Blame.CLUSTERS}) if volumes else frozenset())
+        snapshot = decision.snapshot
+        evicting = {cluster.name for cluster in snapshot.clusters if _is_evicted(cluster.taints)}
+        held = held_move(run.federated)
+        permit = permit_of_decision(
+            attempt,
+            due,
+            decision,
+            self._modes(key[0]),
+            evicting=evicting,
+            held=frozenset() if held is None else held.clusters,
+        )
+        counted = {each.name for each in snapshot.clusters if not each.is_terminating} - evicting - snapshot.left.keys()
+        counted |= permit.waits.keys()
+        before = {name: count for name, count in attempt.current().items() if name in counted}
+        lost = lost_clusters(before, decision.placements) | permit.waits.keys()
+        blamed = blame(frozenset(due.comparison.changed), before) if lost else frozenset()
+        if permit.waits:
+            blamed = blame_of(permit) or blamed or frozenset({Blame.CLUSTERS})
         if blamed and self.options.share < 1:
             ref = due.policy.ref
-            mover = Mover(ref.namespace, ref.name, due.policy.profile, run.type_.name, key[0])
+            project = snapshot.project
+            mover = Mover(ref.namespace, ref.name, due.policy.profile, run.type_.name, key[0], project)
+            volumes = permit.volumes if permit.waits else ""
             self._moves.append(_Move(key, tuple(causes_of_move(blamed, mover, lost)), volumes))
 
     def holds(self) -> list[PlannedHold]:
@@ -129,6 +136,9 @@ class GuardForecast:
     def _counts(self, federated: Mapping[str, Any], cause: Cause) -> bool:
         """Return whether the object is one of the cause's."""
         match cause.kind:
+            case "Project":
+                project = self.state.scoped.projects.of(federated["metadata"].get("namespace", ""))
+                return project is not None and project.name == cause.name
             case "Namespace":
                 is_placed = bool(placement_of(federated, names.GLOBAL_SCHEDULER))
                 return federated["metadata"].get("namespace", "") == cause.name and is_placed

@@ -76,12 +76,9 @@ class VolumeController:
         return _DONE
 
     async def _reconcile_volume(self, name: str) -> None:
-        """Bring the phase of a volume up to date, and delete a provisioned one whose claim is gone.
-
-        A volume that is being deleted is released, too: until then a finalizer holds it.
-        """
+        """Bring the phase of a volume up to date, and delete a provisioned one whose claim is gone."""
         volume = self._volumes.get("", name)
-        if volume is None:
+        if volume is None or podsof.is_terminating(volume):
             return
         reference = volume["spec"].get("claimRef")
         phase = "Available"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.planning.guard.losses import Blame, blame, held_placement, is_word_of_user, lost_clusters
+from federation.planning.guard.losses import Blame, blame, held_placement, lost_clusters
 from federation.scheduling.clustertriggers import LABELS, TAINTS
 
 COUNTS = st.dictionaries(st.sampled_from(["east", "north", "south", "west"]), st.integers(0, 9))
@@ -72,16 +72,3 @@ def test_nothing_moves_while_a_decision_is_held(before: dict[str, int], after: d
         assert sum(counts.values()) == max(sum(before.values()), sum(after.values()))
     else:
         assert sum(counts.values()) == wanted
-
-
-@pytest.mark.parametrize(
-    ("changed", "expected"),
-    [
-        (set(), False),
-        ({"policyContentHash"}, False),
-        ({"replicaCount"}, True),
-        ({"schedulingAnnotationsHash", "policyContentHash"}, True),
-    ],
-)
-def test_who_scales_or_annotates_an_object_has_a_say(changed: set[str], expected: bool) -> None:
-    assert is_word_of_user(changed) is expected

@@ -1,0 +1,293 @@
+"""Nothing starts on an empty volume without a word: every way out of a cluster, with claims and without them."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+import pytest
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import World, a_world
+
+from federation.api import names
+from federation.api.resources import (
+    CLUSTER_TAINT_POLICIES,
+    FEDERATED_CLUSTERS,
+    FEDERATED_OBJECTS,
+    PLACEMENT_HOLDS,
+    PROJECTS,
+    PROPAGATION_POLICIES,
+)
+from federation.apimachinery import conditions
+from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, Object
+
+ALL = [{"cluster": "east"}, {"cluster": "north"}, {"cluster": "west"}]
+KINDS = [{"apiVersion": "apps/v1", "kind": "StatefulSet"}]
+SICK = [{"clusterLabels": {"matchLabels": {"network": "sick"}}}]
+LABELS = {"east": {"tier": "data"}, "north": {}, "west": {}}
+WITH, WITHOUT = "db", "web"
+Act = Callable[[World], Awaitable[None]]
+
+
+def a_stateful_set(name: str, *, has_claims: bool, replicas: int = 2) -> Object:
+    """Return a StatefulSet, with a template of claims or without."""
+    found = a_deployment(name, replicas)
+    found["kind"] = "StatefulSet"
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    found["spec"] |= {"serviceName": name} | ({"volumeClaimTemplates": [claim]} if has_claims else {})
+    return found
+
+
+async def policy(world: World, **spec: Any) -> None:
+    await world.merge(PROPAGATION_POLICIES, "divide", {"spec": spec})
+
+
+async def cluster(world: World, name: str, **patch: Any) -> None:
+    await world.merge(FEDERATED_CLUSTERS, name, patch, "")
+
+
+async def project(world: World, **clusters: Any) -> None:
+    body: Object = {"namespaces": ["default"], "clusters": clusters}
+    await world.create(
+        PROJECTS,
+        {"apiVersion": PROJECTS.api_version, "kind": "Project", "metadata": {"name": "shop"}, "spec": body},
+    )
+
+
+async def federated(world: World, name: str) -> Object:
+    return await world.user.get(FEDERATED_OBJECTS, f"{name}-statefulsets.apps", "default")
+
+
+async def places(world: World, name: str) -> set[str]:
+    """Return the members that have the StatefulSet."""
+    return {each.name for each in world.members.values() if await each.find(STATEFUL_SETS, name) is not None}
+
+
+async def claims(world: World) -> dict[str, int]:
+    """Return the number of claims by member that has some."""
+    found = {}
+    for member in world.members.values():
+        if listed := (await member.admin.list(PERSISTENT_VOLUME_CLAIMS, "default")).items:
+            found[member.name] = len(listed)
+    return found
+
+
+async def holds(world: World) -> dict[str, str]:
+    """Return the causes of the PlacementHolds by name."""
+    return {each["metadata"]["name"]: each["spec"]["cause"] for each in (await world.user.list(PLACEMENT_HOLDS)).items}
+
+
+async def scheduled(world: World, name: str) -> Object:
+    status = (await federated(world, name)).get("status") or {}
+    return dict(conditions.find(status.get("conditions"), names.SCHEDULED) or {})
+
+
+async def approve(world: World) -> None:
+    (name,) = await holds(world)
+    approval = {"approved": True, "reason": "copied by hand", "by": "ops", "at": "2099-01-01T00:00:00Z"}
+    await world.merge(PLACEMENT_HOLDS, name, {"spec": {"approval": approval}}, "")
+
+
+async def begin(world: World, **spec: Any) -> None:
+    """Run both workloads in east, with a policy that allows all clusters afterwards."""
+    await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}, maxClusters=1, resourceSelectors=KINDS, **spec))
+    await world.create(STATEFUL_SETS, a_stateful_set(WITH, has_claims=True))
+    await world.create(STATEFUL_SETS, a_stateful_set(WITHOUT, has_claims=False))
+    await world.settle()
+    await policy(world, placement=ALL)
+    await world.settle()
+    assert await places(world, WITH) == await places(world, WITHOUT) == {"east"}
+    assert await claims(world) == {"east": 2}
+    assert await holds(world) == {}
+
+
+async def by_policy(world: World) -> None:
+    await policy(world, placement=[{"cluster": "north"}])
+
+
+async def by_another_policy(world: World) -> None:
+    await world.create(PROPAGATION_POLICIES, a_policy({"north": 1}, name="other", maxClusters=1, resourceSelectors=[]))
+    label = {"metadata": {"labels": {names.PROPAGATION_POLICY_LABEL: "other"}}}
+    for name in (WITH, WITHOUT):
+        await world.merge(STATEFUL_SETS, name, label)
+
+
+async def by_group(world: World) -> None:
+    await policy(world, placement=None, clusterGroups=[{"name": "own", "clusters": ["north", "west"]}])
+
+
+async def by_affinity(world: World) -> None:
+    expression = {"key": "tier", "operator": "NotIn", "values": ["data"]}
+    await policy(world, clusterAffinity=[{"matchExpressions": [expression]}])
+
+
+async def by_label(world: World) -> None:
+    await policy(
+        world,
+        placement=None,
+        clusterSelector={"tier": "data"},
+        reschedulePolicy={"rescheduleWhen": {"clusterLabelsChanged": True, "policyContentChanged": True}},
+    )
+    await world.settle()
+    assert await holds(world) == {}
+    await cluster(world, "north", metadata={"labels": {"tier": "data"}})
+    await cluster(world, "east", metadata={"labels": {"tier": None}})
+
+
+async def by_names_of_a_project(world: World) -> None:
+    await project(world, names=["east"])
+    await world.settle()
+    await world.merge(PROJECTS, "shop", {"spec": {"clusters": {"names": ["north"]}}}, "")
+
+
+async def by_selector_of_a_project(world: World) -> None:
+    await project(world, selector={"matchLabels": {"tier": "data"}})
+    await world.settle()
+    await cluster(world, "north", metadata={"labels": {"tier": "data"}})
+    await world.pass_time(0.2)
+    await cluster(world, "east", metadata={"labels": {"tier": None}})
+
+
+async def by_a_new_project(world: World) -> None:
+    await project(world, names=["north", "west"])
+
+
+async def by_unjoin(world: World) -> None:
+    await world.user.delete(FEDERATED_CLUSTERS, "east")
+    await world.until_gone(FEDERATED_CLUSTERS, "east", "")
+    world.members.pop("east")  # what it keeps is no concern of the federation any more
+
+
+async def by_unjoin_with_removal(world: World) -> None:
+    await cluster(world, "east", metadata={"annotations": {names.CASCADING_DELETE: "true"}})
+    await by_unjoin(world)
+
+
+async def by_forced_unjoin(world: World) -> None:
+    await world.lose("east")
+    await world.unjoin_by_force("east")
+    await world.until_gone(FEDERATED_CLUSTERS, "east", "")
+    world.members["east"].line.mode = "up"
+
+
+async def by_taint(world: World) -> None:
+    await cluster(world, "east", spec={"taints": [{"key": "broken", "effect": "NoExecute"}]})
+
+
+async def by_taint_policy(world: World) -> None:
+    taint = {"key": "network", "value": "sick", "effect": "NoExecute"}
+    body: Object = {"when": SICK, "holdSeconds": 1, "clearSeconds": 1, "taints": [taint]}
+    metadata = {"name": "net"}
+    kind = CLUSTER_TAINT_POLICIES
+    await world.create(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": body})
+    await cluster(world, "east", metadata={"labels": {"network": "sick"}})
+
+
+async def by_drain(world: World) -> None:
+    await cluster(world, "east", spec={"taints": [{"key": names.TAINT_DRAIN, "effect": "NoExecute"}]})
+
+
+async def by_loss(world: World) -> None:
+    await world.lose("east")
+    await world.pass_time(900)
+
+
+async def by_mode(world: World) -> None:
+    await policy(world, placement=[{"cluster": "north"}], schedulingMode="Duplicate")
+
+
+class Exit(NamedTuple):
+    """A way out; `cause` of the hold, "" if failover keeps the workload without one; whether one without claims goes."""
+
+    act: Act
+    cause: str
+    moves: bool = True
+
+
+EXITS = [
+    Exit(by_policy, "PropagationPolicy default/divide"),
+    Exit(by_another_policy, "PropagationPolicy default/other"),
+    Exit(by_group, "PropagationPolicy default/divide"),
+    Exit(by_affinity, "PropagationPolicy default/divide"),
+    Exit(by_mode, "PropagationPolicy default/divide"),
+    Exit(by_label, "FederatedCluster east"),
+    Exit(by_names_of_a_project, "Project shop"),
+    Exit(by_selector_of_a_project, "Project shop"),
+    Exit(by_a_new_project, "Project shop"),
+    Exit(by_unjoin, "FederatedCluster east"),
+    Exit(by_unjoin_with_removal, "FederatedCluster east"),
+    Exit(by_forced_unjoin, "FederatedCluster east"),
+    Exit(by_taint, "FederatedCluster east"),
+    Exit(by_taint_policy, "", moves=False),
+    Exit(by_drain, "", moves=False),
+    Exit(by_loss, "", moves=False),
+]
+
+
+@pytest.mark.parametrize("way", EXITS, ids=[each.act.__name__ for each in EXITS])
+async def test_a_workload_with_claims_leaves_no_cluster_without_a_word_and_one_without_claims_does(way: Exit) -> None:
+    async with a_world(labels=LABELS, toleration_s=5) as world:
+        await begin(world)
+        await way.act(world)
+        await world.pass_time(60)
+        await world.restart()
+        await world.pass_time(30)
+        assert set(await claims(world)) <= {"east"}, "it started on an empty volume"
+        moved = bool(await places(world, WITHOUT) - {"east"})
+        assert moved is way.moves
+        assert list((await holds(world)).values()) == ([way.cause] if way.cause else [])
+        if not way.cause:
+            await world.bring_back("east")
+            return
+        found = await scheduled(world, WITH)
+        assert found["reason"] == names.REASON_HELD
+        assert "do not move with it, and it would start with empty volumes" in found["message"]
+        await approve(world)
+        await world.pass_time(60)
+        assert await places(world, WITH) - {"east"}, "an approval lets it go"
+
+
+@pytest.mark.parametrize(("replicas", "stay"), [(3, 2), (1, 1)])
+async def test_the_word_of_a_user_who_scales_is_not_about_the_replicas_that_run(replicas: int, stay: int) -> None:
+    async with a_world() as world:
+        await begin(world)
+        await by_policy(world)
+        await world.settle()
+        held = await holds(world)
+        await world.merge(STATEFUL_SETS, WITH, {"spec": {"replicas": replicas}})
+        await world.pass_time(30)
+        east = await world.members["east"].find(STATEFUL_SETS, WITH)
+        assert east is not None
+        assert east["spec"]["replicas"] == stay
+        assert await holds(world) == held
+
+
+async def test_a_hold_outlives_a_taint_of_a_rule_and_the_loss_of_the_cluster_and_restarts() -> None:
+    async with a_world(toleration_s=5) as world:
+        await begin(world)
+        await by_policy(world)
+        await world.settle()
+        before = await world.user.list(PLACEMENT_HOLDS)
+        (hold,) = before.items
+
+        async def is_same() -> None:
+            assert [each["metadata"]["uid"] for each in (await world.user.list(PLACEMENT_HOLDS)).items] == [
+                hold["metadata"]["uid"]
+            ]
+
+        await by_taint_policy(world)
+        await world.pass_time(60)
+        await is_same()
+        await cluster(world, "east", metadata={"labels": {"network": None}})
+        await world.pass_time(60)
+        await is_same()
+        for members in (("east",), ("north", "west"), ("east", "north", "west")):
+            await world.lose(*members)
+            await world.restart()
+            await world.pass_time(120)
+            await is_same()
+            await world.bring_back(*members)
+            await world.pass_time(60)
+            await is_same()
+        assert await claims(world) == {"east": 2}
