@@ -339,7 +339,7 @@ async def test_waves_and_drains_share_the_budget_for_clusters() -> None:
         # When east is ready, north is drained. The other clusters wait for the end of the drain.
         await set_template(world, "nginx:1.28")
         await world.until_equal(lambda: world.members["north"].replicas("web"), None)
-        await world.until_equal(lambda: message(world), f"wave remaining: west: {blocked} (north)")
+        await world.until_equal(lambda: message(world), f"wave remaining: west: {blocked}")
         await world.pass_time(30)
         west = await world.members["west"].find(DEPLOYMENTS, "web")
         assert west is not None
