@@ -5,6 +5,7 @@ repository names. Symbolic links and submodules are left out.
 """
 
 import asyncio
+import difflib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ _BYTES_MAX = 64 << 20
 """Bytes of all files that differ, on both sides."""
 _REGULAR = ("100644", "100755")
 _GIT_S = 60.0
+_EVERYTHING = ":/"
+"""The whole repository, as a path of Git."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +37,12 @@ class Difference:
 async def read_commits(base: str, head: str, paths: Sequence[str]) -> Difference:
     """Return the files below the paths that differ between a commit and where it branched off another one.
 
-    ConfigurationError if a commit is not known here.
+    ConfigurationError if a commit is not known here, or if a path has no manifests in either commit.
     """
     commit = await _resolve(head, "--head")
     start = (await _git("merge-base", await _resolve(base, "--base"), commit, missing=_MISSING)).decode().strip()
+    for path in paths or (_EVERYTHING,):
+        await _check_path(path, start, commit)
     listed = await _git(
         "diff", "--raw", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--full-index", "--abbrev=64",
         start, commit, "--", *paths,
@@ -53,12 +58,34 @@ async def read_commits(base: str, head: str, paths: Sequence[str]) -> Difference
     )
 
 
+async def _check_path(path: str, *commits: str) -> None:
+    """Raise ConfigurationError unless a commit has manifests there: a review of nothing must not pass."""
+    empty = (await _git("hash-object", "-t", "tree", "--stdin", stdin=b"")).decode().strip()
+    files: set[str] = set()
+    for commit in commits:
+        listed = await _git("diff", "--name-only", "-z", "--no-ext-diff", empty, commit, "--", path)
+        files.update(filter(None, listed.decode(errors="surrogateescape").split("\0")))
+    if any(map(_is_manifest_file, files)):
+        return
+    if files or path == _EVERYTHING:
+        where = "the repository" if path == _EVERYTHING else path
+        raise ConfigurationError(f"{where} has no manifests ({', '.join(_SUFFIXES)}); name a path with some")
+    folders = (await _git("ls-tree", "-r", "-d", "-z", "--name-only", "--full-tree", commits[-1])).decode().split("\0")
+    nearest = difflib.get_close_matches(path.rstrip("/"), folders, 1, 0.5)
+    hint = f"; did you mean {nearest[0]}/?" if nearest else "; name a path that one of them has"
+    raise ConfigurationError(f"{path}: neither commit has such a path{hint}")
+
+
 _MISSING = "the two commits have no common ancestor here; fetch the whole history, for example with fetch-depth: 0"
 
 
 def read_directories(before: Path, after: Path) -> Difference:
     """Return the files that differ between two directories, with those below them."""
     old, new = _read_tree(before), _read_tree(after)
+    if not old and not new:
+        raise ConfigurationError(
+            f"{before} and {after} have no manifests ({', '.join(_SUFFIXES)}); name directories with some"
+        )
     differing = [path for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path)]
     return Difference(
         {path: old[path] for path in differing if path in old}, {path: new[path] for path in differing if path in new}

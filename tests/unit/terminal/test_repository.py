@@ -1,5 +1,6 @@
 """The files of a change come from Git as they were committed, and Git runs nothing that a repository names."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -54,6 +55,38 @@ async def test_files_of_both_sides_are_read_from_the_commits(repository: Path) -
     assert found.commit == git(repository, "rev-parse", "change")
     assert (await read_commits("main", "change", ["dir with space"])).after == {"dir with space/ü.json": "added"}
     assert (await read_commits("change", "change", [])).after == {}
+
+
+async def test_a_path_without_manifests_is_refused_because_a_review_of_nothing_must_not_pass(repository: Path) -> None:
+    (repository / "deploy").mkdir()
+    (repository / "deploy" / "README").write_text("later")
+    (repository / "text").write_text("no manifest")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "three")
+    for path, says in (
+        ("deplo/", "deplo/: neither commit has such a path; did you mean deploy/?"),
+        ("xyz", "xyz: neither commit has such a path; name a path that one of them has"),
+        ("deploy", "deploy has no manifests (.yaml, .yml, .json)"),
+    ):
+        with pytest.raises(ConfigurationError, match=re.escape(says)):
+            await read_commits("main", "change", [path])
+    assert (await read_commits("main", "change", ["same.yaml"])).after == {}, "nothing changes there"
+    assert (await read_commits("main", "change", ["gone.yml"])).before == {"gone.yml": "gone"}
+
+
+async def test_a_repository_without_manifests_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "one")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match="the repository has no manifests"):
+        await read_commits("main", "main", [])
+
+
+def test_directories_without_manifests_are_refused(tmp_path: Path) -> None:
+    for name in ("before", "after"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(ConfigurationError, match="have no manifests"):
+        read_directories(tmp_path / "before", tmp_path / "after")
 
 
 async def test_drivers_of_the_repository_do_not_run(repository: Path) -> None:
