@@ -112,7 +112,7 @@ def _boundary(seconds: str) -> str:
 
 
 def parse_vector(body: bytes, cluster_label: str) -> Mapping[str, float]:
-    """Return the values by cluster of an instant query's answer; ValueError for another answer."""
+    """Return the values by cluster of an instant query's answer; ValueError for another answer, or what is no count."""
     try:
         answer = json.loads(body)
         data = answer["data"]
@@ -124,7 +124,11 @@ def parse_vector(body: bytes, cluster_label: str) -> Mapping[str, float]:
     values = dict(pairs)
     if len(values) != len(pairs):
         raise ValueError(f"the answer has several values for one {cluster_label}")
-    return {cluster: value for cluster, value in values.items() if math.isfinite(value) and value >= 0}
+    for cluster, value in values.items():
+        if not math.isfinite(value) or value < 0:
+            # Without it a count of bad samples would be 0, and the new template would pass.
+            raise ValueError(f"the value of {cluster_label} {cluster or '(none)'} is {value:g}, which is no count")
+    return values
 
 
 def problem_of(status: int, body: bytes) -> str:

@@ -94,9 +94,14 @@ def answer(*pairs: tuple[str, str]) -> bytes:
     return json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode()
 
 
-def test_values_that_are_no_counts_are_left_out() -> None:
-    body = answer(("a", "12.5"), ("b", "NaN"), ("c", "+Inf"), ("d", "-1"))
-    assert parse_vector(body, "cluster") == {"a": 12.5}
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "-1"])
+def test_a_value_that_is_no_count_is_no_answer(value: str) -> None:
+    with pytest.raises(ValueError, match=r"the value of cluster b is \S+, which is no count"):
+        parse_vector(answer(("a", "12.5"), ("b", value)), "cluster")
+
+
+def test_several_values_for_one_cluster_are_no_answer() -> None:
+    assert parse_vector(answer(("a", "12.5"), ("b", "0")), "cluster") == {"a": 12.5, "b": 0.0}
     with pytest.raises(ValueError, match="several values for one cluster"):
         parse_vector(answer(("a", "1"), ("a", "2")), "cluster")
 
