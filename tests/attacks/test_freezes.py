@@ -35,6 +35,8 @@ async def test_a_tenant_can_neither_write_a_freeze_nor_an_exception(tmp_path: Pa
         ({"windows": [{"schedule": "0 18 * * 5", "duration": "2h", "timeZone": "Mars/Olympus"}]}, "spec.windows[0]"),
         ({"windows": [ALWAYS, {"schedule": "every friday", "duration": "2h"}]}, "spec.windows[1]"),
         ({"windows": [{"schedule": "0 18 * * 5"}]}, "give either schedule and duration, or start and end"),
+        ({"windows": [{"schedule": "0 18 * * 5", "duration": "0s"}]}, "duration must be more than 0s"),
+        ({"windows": [{"schedule": "0 18 * * 5", "duration": "-2h"}]}, "spec.windows[0]"),
         ({"windows": []}, "spec.windows"),
         ({"windows": [ALWAYS] * 33}, "spec.windows"),
         ({"holds": ["Everything"]}, "spec.holds[0]"),

@@ -24,6 +24,10 @@ class MaintenanceWindow(Model):
                     "message": "give either schedule and duration, or start and end",
                 },
                 {"rule": "!has(self.start) || self.start < self.end", "message": "start must be before end"},
+                {
+                    "rule": "!has(self.duration) || self.duration > duration('0s')",
+                    "message": "duration must be more than 0s",
+                },
             ]
         }
     )
