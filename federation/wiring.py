@@ -11,6 +11,7 @@ from federation.admission.deviceselectors import selects
 from federation.admission.retentionrules import parse_type
 from federation.admission.statusrules import compile_status_rule
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.listening import Presence
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
 from federation.client.client import Client
 from federation.client.execplugin import run_plugin
@@ -100,7 +101,8 @@ class Wiring:
         self.tolerated = ToleratedTaints()
         self._collectors = Collectors(selects)
         self.recorder = EventRecorder(client, clock=clock)
-        self.host = Host(client, self.objects, self.informers, self.members, self.recorder, clock)
+        presence = Presence(clock)
+        self.host = Host(client, self.objects, self.informers, self.members, self.recorder, clock, presence)
         self.webhook_client = WebhookClient()
         transport = webhook_transport or self.webhook_client
         self.plugin_caller = RemoteCaller(RetryingWebhookClient(transport, clock=clock))
@@ -115,6 +117,7 @@ class Wiring:
         self.metrics = FleetMetrics(self.objects, self.informers, clock, version=__version__)
         self.caches: list[tuple[str, Run]] = [("informers", self.informers.run), ("pool", pool.run)]
         self.loops: list[tuple[str, Run]] = [
+            ("presence", presence.run),
             ("members", self.members.run),
             ("events", self.recorder.run),
             *self._controllers(journal, settings),

@@ -57,6 +57,7 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
 """
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any, ClassVar
 
 
@@ -307,10 +308,28 @@ class ClusterError(FederationError):
     """A cluster gave no usable Kubernetes answer."""
 
 
+class Obstacle(StrEnum):
+    """Why there is no connection to a cluster. All but NO_ANSWER are about our data or our machine, not the cluster."""
+
+    NO_ANSWER = "no answer"
+    UNTRUSTED = "a certificate of an unknown CA"
+    EXPIRED = "a certificate that has expired"
+    NOT_YET_VALID = "a certificate that is not valid yet"
+    OTHER_NAME = "a certificate for another name"
+    TLS_REFUSED = "another protocol, or our client certificate is refused"
+    UNRESOLVED = "the resolver does not answer"
+    PROXY_REFUSED = "the proxy refuses us"
+    OURS = "a limit or the state of this process"
+
+
 class ClusterUnreachable(ClusterError):
     """No connection: refused, reset, name or TLS failure."""
 
     retryable = True
+
+    def __init__(self, message: str, obstacle: Obstacle = Obstacle.NO_ANSWER) -> None:
+        super().__init__(message)
+        self.obstacle = obstacle
 
 
 class RequestTimeout(ClusterError):

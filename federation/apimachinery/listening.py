@@ -1,10 +1,16 @@
 """Count the time in which another party could have answered, and no other time.
 
-A silence is evidence only while an answer could have arrived. A process that stood still and a database that answers
-no request say nothing about a leader or a member. Candidates for a Lease and joins of clusters count with `Silence`.
+A silence is evidence only while an answer could have arrived. A process that stood still, a machine that was suspended
+and a database that answers no request say nothing about a member or a leader. `Silence` counts from one look to the
+next, and at most a step each time; `Presence` looks at regular times and so knows how long this process was away.
 
 Decision: docs/decisions/0212-silence-counts-while-an-answer-could-arrive.md
 """
+
+from federation.apimachinery.clock import Clock
+
+_PERIOD_S = 1.0
+_STEP_S_MAX = 1.5
 
 
 class Silence:
@@ -26,3 +32,38 @@ class Silence:
     def end(self, now_s: float) -> None:
         """Begin again: the other party answered."""
         self.counted_s, self._looked_s = 0.0, now_s
+
+
+class Presence:
+    """How long this process was away: its event loop was blocked, or the process or its machine stood still.
+
+    A time by which the wall clock moves more than the monotonic one counts too: the machine was suspended, or its
+    clock was set. `run` measures until it is cancelled; without it, the process counts as present.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._away_s = 0.0
+        self._due_s: float | None = None
+
+    @property
+    def away_s(self) -> float:
+        """The seconds that the process was away since it started, up to now."""
+        late_s = 0.0 if self._due_s is None else self._clock.monotonic() - self._due_s
+        return self._away_s + (late_s if late_s > _STEP_S_MAX - _PERIOD_S else 0.0)
+
+    async def run(self) -> None:
+        """Measure until cancelled."""
+        try:
+            while True:
+                began_s, began_at = self._clock.monotonic(), self._clock.now()
+                self._due_s = began_s + _PERIOD_S
+                await self._clock.sleep(_PERIOD_S)
+                passed_s = max(
+                    self._clock.monotonic() - began_s,
+                    (self._clock.now() - began_at).total_seconds(),
+                )
+                if passed_s > _STEP_S_MAX:
+                    self._away_s += passed_s - _PERIOD_S
+        finally:
+            self._due_s = None

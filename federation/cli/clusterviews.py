@@ -17,7 +17,7 @@ from federation.apimachinery.resources import Object
 from federation.planning.clusters.clustertaints import describe_taint
 from federation.planning.clusters.health import PROBE_TIME_REFRESH_S
 from federation.planning.clusters.memberrights import UPDATE_ALL, lacks_rights
-from federation.planning.failover.halts import halt_of
+from federation.planning.failover.halts import fault_of, halt_of
 from federation.terminal import candidates, flags
 from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
@@ -85,7 +85,7 @@ async def show(context: KubeconfigContext, name: str, selector: str, output: str
     async with context.client() as host:
         items = await print_listing(host, listing, output, is_watched=is_watched)
     if output in ("table", "wide"):
-        for line in (*filter(None, map(_halt, items)), *missing_rights(items)):
+        for line in (*filter(None, (*map(_fault, items), *map(_halt, items))), *missing_rights(items)):
             print(line)
 
 
@@ -120,6 +120,7 @@ def _print_one(cluster: Object, now: datetime) -> None:
         "labels": labels,
         "taints": taints,
         "age": to_age(now, from_rfc3339(metadata["creationTimestamp"])),
+        "not lost": fault_of(cluster),
         "failover halts": _halt(cluster),
     }
     for label, text in fields.items():
@@ -164,6 +165,12 @@ def _halt(cluster: Object) -> str:
     """Return why no replicas leave a lost or drained cluster, "" if they may."""
     reason = halt_of(cluster)
     return f"failover of {cluster['metadata']['name']} halts: {reason}" if reason else ""
+
+
+def _fault(cluster: Object) -> str:
+    """Return why a cluster is not ready for a reason of ours, and the remedy, "" for any other cluster."""
+    reason = fault_of(cluster)
+    return f"{cluster['metadata']['name']} is not lost, nothing leaves it: {reason}" if reason else ""
 
 
 def missing_rights(clusters: Sequence[Object]) -> list[str]:

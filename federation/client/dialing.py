@@ -16,9 +16,10 @@ from aiohappyeyeballs import start_connection
 from yarl import URL
 
 from federation.apimachinery.connection import Connection
-from federation.apimachinery.errors import ClusterUnreachable, ConfigurationError, FederationError
+from federation.apimachinery.errors import ClusterUnreachable, ConfigurationError, FederationError, Obstacle
 from federation.apimachinery.oserrors import describe_os_error
 from federation.apimachinery.resumption import ResumingContext
+from federation.client.obstacles import obstacle_of
 
 _NEXT_ADDRESS_S = 0.25
 """When the next address of a name is tried, too: RFC 8305's recommendation."""
@@ -27,6 +28,7 @@ _CLOSE_S = 1.0
 _PROXY_HEAD_BYTES_MAX = 16 * 1024
 """The longest answer of a proxy to CONNECT."""
 _ESTABLISHED = re.compile(rb"HTTP/1\.[01] 2\d\d[ \r]")
+_REFUSED_BY_PROXY = re.compile(rb"HTTP/1\.[01] 4\d\d[ \r]")
 
 Dial = Callable[[str], Awaitable[socket.socket]]
 """Returns a socket to the API server of a cluster, through the tunnel of its agent; ClusterUnreachable."""
@@ -36,6 +38,10 @@ _Protocol = TypeVar("_Protocol", bound=asyncio.Protocol)
 
 class ConnectFailed(FederationError):
     """There is no connection. The message gives the reason."""
+
+    def __init__(self, message: str, obstacle: Obstacle = Obstacle.NO_ANSWER) -> None:
+        super().__init__(message)
+        self.obstacle = obstacle
 
 
 class Dialer:
@@ -73,7 +79,7 @@ class Dialer:
             if isinstance(self._tls, ResumingContext):
                 self._tls.forget(self._tls_name)
             if isinstance(problem, OSError) and not isinstance(problem, ssl.SSLCertVerificationError):
-                raise ConnectFailed(describe_os_error(problem)) from problem
+                raise ConnectFailed(describe_os_error(problem), obstacle_of(problem)) from problem
             raise
 
     def remember(self, connection: ssl.SSLObject) -> None:
@@ -151,7 +157,9 @@ class _ProxyTunnel(asyncio.Protocol):
         head = await self._answer
         if not _ESTABLISHED.match(head):
             status = head[:40].split(b"\r")[0].decode("ascii", "replace")
-            raise ConnectFailed(f"the proxy answers {status!r} to CONNECT")
+            is_refusal = _REFUSED_BY_PROXY.match(head) is not None
+            obstacle = Obstacle.PROXY_REFUSED if is_refusal else Obstacle.NO_ANSWER
+            raise ConnectFailed(f"the proxy answers {status!r} to CONNECT", obstacle)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)

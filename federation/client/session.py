@@ -21,12 +21,19 @@ from typing import TYPE_CHECKING
 
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.connection import Connection
-from federation.apimachinery.errors import ClusterError, ClusterUnreachable, ConfigurationError, RequestTimeout
+from federation.apimachinery.errors import (
+    ClusterError,
+    ClusterUnreachable,
+    ConfigurationError,
+    Obstacle,
+    RequestTimeout,
+)
 from federation.apimachinery.oserrors import describe_os_error
 from federation.apimachinery.webhookclient import StreamedResponse
 from federation.client.dialing import ConnectFailed, Dial, Dialer, to_basic
 from federation.client.identity import is_checking
 from federation.client.kubeconfig import fetch_credentials
+from federation.client.obstacles import obstacle_of
 from federation.client.streams import MemberSocket, Stream
 from federation.client.wire import Wire
 from federation.client.wireconnection import WireBroken
@@ -220,7 +227,7 @@ class Session:
         return self._delegated
 
     def _closed(self) -> ClusterUnreachable:
-        return ClusterUnreachable(f"{self._base}: the client is closed")
+        return ClusterUnreachable(f"{self._base}: the client is closed", Obstacle.OURS)
 
     async def _renew(self) -> None:
         """Read or fetch credentials, and prepare connections for them if there are none."""
@@ -305,7 +312,7 @@ class Session:
             await self.on_connected()
 
     def _unreachable(self, problem: Exception) -> ClusterUnreachable:
-        return ClusterUnreachable(f"{self._base}: {_describe(problem)}")
+        return ClusterUnreachable(f"{self._base}: {_describe(problem)}", obstacle_of(problem))
 
 
 def _to_line(name: str, value: str) -> bytes:

@@ -278,9 +278,11 @@ class WireConnection(asyncio.Protocol):
             self._complete(is_reusable=False)
         else:
             is_begun = self.has_answered
-            self._fail(
+            broken = (
                 _broken("it ended early") if is_begun else WireBroken("the connection was closed without an answer")
             )
+            broken.__cause__ = exc  # an alert of TLS, such as one about our client certificate
+            self._fail(broken)
 
     def _fail(self, problem: Exception) -> None:
         sink, self._sink = self._sink, None

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.listening import Presence
 from federation.client.client import Client
 from federation.runtime.events import Recorder
 from federation.runtime.federatedobjects import FederatedObjects
@@ -24,3 +25,5 @@ class Host:
     recorder: Recorder
     """Emits Events on objects of the host."""
     clock: Clock
+    presence: Presence
+    """How long this process stood still, for those that wait for an answer."""

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from federation.apimachinery.errors import ClusterUnreachable, FederationError
+from federation.apimachinery.errors import ClusterUnreachable, FederationError, Obstacle
 from federation.tunnel.flow import Flow
 from federation.tunnel.frames import DATA_BYTES_MAX, Frame, FrameType, TunnelError, credit, credit_of, decode, encode
 
@@ -116,7 +116,8 @@ class Tunnel:
         if self._group is None or self._closing.is_set():
             raise ClusterUnreachable("the tunnel has ended")
         if len(self._streams) >= self._options.streams_max:
-            raise ClusterUnreachable(f"the tunnel carries {self._options.streams_max} streams, which is its limit")
+            text = f"the tunnel carries {self._options.streams_max} streams, which is its limit"
+            raise ClusterUnreachable(text, Obstacle.OURS)
         self._newest = self._newest % 0xFFFFFFFF + 1
         stream = self._streams[self._newest] = _Stream(self._newest, self._options.window_bytes)
         ours, theirs = socket.socketpair()

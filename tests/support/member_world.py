@@ -18,7 +18,7 @@ from federation.api.federatedtype import from_config
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.connection import Connection
-from federation.apimachinery.errors import ClusterUnreachable, InternalError, RequestTimeout
+from federation.apimachinery.errors import ClusterUnreachable, FederationError, InternalError, RequestTimeout
 from federation.apimachinery.resources import DEPLOYMENTS, EVENTS, NAMESPACES, NODES, PODS, SECRETS, Object
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
@@ -68,6 +68,8 @@ class Line(LocalTransport):
         """Whether watches stay open and report nothing. As over HTTP, they end after a time without a byte."""
         self.missing: set[str] = set()
         """Paths of raw requests that the server answers with 404."""
+        self.refusal: FederationError | None = None
+        """What every call gets instead of its answer: the server answers, and refuses us."""
         self._clock = clock
         self._mended = asyncio.Event()
 
@@ -87,6 +89,8 @@ class Line(LocalTransport):
             await self._clock.sleep(delay_s)
         if self.mode == "down":
             raise ClusterUnreachable("connection refused")
+        if self.refusal is not None:
+            raise self.refusal
         if (verb, what) in self.failing:
             raise InternalError("injected")
         if self.mode == "hang":

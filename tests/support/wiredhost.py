@@ -2,6 +2,7 @@
 
 from federation.api.federatedtype import from_config
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.listening import Presence
 from federation.client.client import Client
 from federation.client.pool import ClusterPool
 from federation.planning.federatedobject.naming import federated_object_name
@@ -27,4 +28,5 @@ def wire_host(
     types = types or FederatedTypes(informers, from_config)
     objects = FederatedObjects(client, informers, types, name_of=federated_object_name, clock=clock)
     members = Members(pool or ClusterPool(clock=clock), clock=clock)
-    return Host(client, objects, informers, members, recorder or EventRecorder(client, clock=clock), clock)
+    recorder = recorder or EventRecorder(client, clock=clock)
+    return Host(client, objects, informers, members, recorder, clock, Presence(clock))

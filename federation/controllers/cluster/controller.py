@@ -53,6 +53,7 @@ class ClusterController:
         self._collectors = collectors
         self._recorder = host.recorder
         self._clock = host.clock
+        self._presence = host.presence
         self._monitoring = options.monitor
         self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
         self._secrets = host.informers.for_resource(SECRETS, namespace=names.SYSTEM_NAMESPACE)
@@ -124,7 +125,7 @@ class ClusterController:
                 version=options.version,
             )
             self._monitors[name] = Monitor(
-                name, self._members, collector, self._publisher, self._recorder, rights, clock, options
+                name, self._members, collector, self._publisher, self._recorder, rights, clock, options, self._presence
             )
             self._run_monitor(name)
 

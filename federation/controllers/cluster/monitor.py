@@ -2,9 +2,9 @@
 
 A probe requests /readyz, or /healthz where a member has no /readyz. Watch events count as signs of life. The resources
 of a healthy member are summed event by event; its API is discovered and our rights are checked about once a minute.
-`planning/clusters/health.py` decides when to probe and what is published: a change of health must last, a first
-observation counts at once. Between probes changed resources are published at most every few seconds. A monitor lives
-while its cluster is joined; nothing that a member does makes it raise.
+`planning/clusters/probes.py` decides what a probe says, `health.py` when to probe and what is published: a change of
+health must last, a first observation counts at once. Between probes changed resources are published at most every few
+seconds. A monitor lives while its cluster is joined; nothing that a member does makes it raise.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import (
     ApiError,
     ClusterError,
-    ClusterIdentityMismatch,
-    Forbidden,
+    ConfigurationError,
+    FederationError,
     Invalid,
     NotFound,
     RequestEntityTooLarge,
-    Unauthorized,
 )
+from federation.apimachinery.listening import Presence
 from federation.apimachinery.resources import NODES, Object, Resource
 from federation.client.client import Client
 from federation.controllers.cluster.apidiscovery import discover
@@ -43,6 +43,7 @@ from federation.controllers.cluster.statuswriter import ConditionWanted, Publish
 from federation.planning.clusters import health
 from federation.planning.clusters.clusterresources import Collector
 from federation.planning.clusters.health import Cadence, Damping, HealthState, Observation, Pending
+from federation.planning.clusters.probes import Answer, judge
 from federation.planning.clusters.region import region_of
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.informer import Informer
@@ -50,6 +51,8 @@ from federation.runtime.members import Members
 
 _MESSAGE_MAX = 500
 _READYZ, _HEALTHZ = "/readyz", "/healthz"
+_AWAY_SHARE = 1 / 3
+"""The share of a probe's deadline in which this process stood still that makes a silence say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ class Monitor:
         rights: RightsCheck,
         clock: Clock,
         options: MonitorOptions,
+        presence: Presence,
     ) -> None:
         self._name = name
         self._members = members
@@ -94,6 +98,7 @@ class Monitor:
         self._authorized: ConditionWanted | None = None
         self._clock = clock
         self._options = options
+        self._presence = presence
         self._path = _READYZ
         self._pending: Pending | None = None
         self._published: HealthState | None = None
@@ -316,29 +321,26 @@ class Monitor:
 
     async def _ask(self) -> tuple[Observation, Client | None, str]:
         """Return the observation of one request, and the client and the uid of a healthy member."""
-        began_s = self._clock.monotonic()
-        state, member, uid = await self._request_health()
-        return Observation(state, began_s, self._clock.monotonic(), self._answered_s), member, uid
+        began_s, away_before_s = self._clock.monotonic(), self._presence.away_s
+        seen, member, uid = await self._request_health()
+        away_s = self._presence.away_s
+        was_away = away_s - away_before_s >= self._options.cadence.timeout_s * _AWAY_SHARE
+        state = judge(self._name, self._path, seen, was_away=was_away)
+        ended_s = self._clock.monotonic()
+        observed = Observation(state, began_s, ended_s, self._answered_s, away_before_s=away_before_s, away_s=away_s)
+        return observed, member if state.is_ready else None, uid
 
-    async def _request_health(self) -> tuple[HealthState, Client | None, str]:
+    async def _request_health(self) -> tuple[Answer | FederationError, Client | None, str]:
+        """Return what a probe saw, and the client and the uid of a member that answers as it should."""
         try:
             member = self._members.client(self._name)
-            code, body = await self._get_health(member)
-            uid = await self._members.check_identity(self._name)
-        except ClusterIdentityMismatch as error:
-            return health.not_usable(names.REASON_IDENTITY_MISMATCH, str(error)), None, ""
-        except (NotFound, ClusterError) as error:
-            return health.unreachable(str(error)), None, ""
-        except (Unauthorized, Forbidden) as error:
-            return self._rejected(error.message), None, ""
-        except ApiError as error:
-            return health.unhealthy(error.message, self._path), None, ""
-        text = body[:1000].decode(errors="replace").strip()
-        if code == 401:
-            return self._rejected("401"), None, ""
-        if code != 200 or text != "ok":
-            return health.unhealthy(f"{code} {text[:200]}".strip(), self._path), None, ""
-        return health.healthy(self._path), member, uid
+        except NotFound as error:  # its endpoint or Secret cannot be used
+            return ConfigurationError(error.message), None, ""
+        try:
+            answer = Answer(*await self._get_health(member))
+            return answer, member, await self._members.check_identity(self._name)
+        except (ApiError, ClusterError) as error:
+            return error, None, ""
 
     async def _get_health(self, member: Client) -> tuple[int, bytes]:
         """Request /readyz; switch to /healthz where a member has no /readyz or allows only /healthz."""
@@ -348,11 +350,6 @@ class Monitor:
             self._path = _HEALTHZ if self._path == _READYZ else _READYZ
             code, body = await member.raw("GET", self._path, timeout_s=timeout_s)
         return code, body
-
-    def _rejected(self, answer: str) -> HealthState:
-        command = f"fedctl join --update-credentials {self._name} --kubeconfig FILE"
-        text = f"the member rejects our credentials ({answer}); renew them with: {command}"
-        return health.unhealthy(text, self._path)
 
     def _report_malformed(self) -> None:
         """Emit an event when the member begins to send items that no cache takes: their last states stay."""

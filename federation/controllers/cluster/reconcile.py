@@ -25,7 +25,7 @@ from federation.controllers.cluster import names as clusternames
 from federation.controllers.cluster.statuswriter import ConditionWanted, Publisher, health_conditions
 from federation.controllers.cluster.tokenrenewal import TokenRenewal, patch_secret
 from federation.delivery.members.memberships import forget_earlier
-from federation.planning.clusters import health
+from federation.planning.clusters.probes import judge
 from federation.runtime.controller import DONE, Result
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
@@ -112,12 +112,13 @@ class Reconciler:
         return await self._join(name, cluster, str((joined or {}).get("message", "")), is_new=joined is None)
 
     async def _follow(self, name: str, cluster: Object) -> Result:
-        """Keep a joined member connected and monitored; publish it as unreachable if its credentials are unusable."""
+        """Keep a joined member connected and monitored; publish it as not ready if its credentials are unusable."""
         self._connect(cluster)
         if name in self._pool.clusters:
             self._start(name)
             return await self._renewal.renew_if_due(name, cluster)
-        await self._publisher.publish(name, health_conditions(health.unreachable(self._pool.problem(name))))
+        unusable = judge(name, "", ConfigurationError(self._pool.problem(name)))
+        await self._publisher.publish(name, health_conditions(unusable))
         return Result(requeue_after_s=_RETRY_S_MAX)
 
     def _forget(self, name: str) -> None:

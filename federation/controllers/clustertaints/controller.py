@@ -38,6 +38,6 @@ class ClusterTaintController:
             self.controller.enqueue(new["metadata"]["name"])
 
 
-def _inputs(cluster: Object) -> tuple[object, object]:
+def _inputs(cluster: Object) -> tuple[object, object, object]:
     ready = conditions.find((cluster.get("status") or {}).get("conditions"), names.CLUSTER_READY)
-    return (cluster.get("spec") or {}).get("taints"), ready.get("status") if ready is not None else None
+    return (cluster.get("spec") or {}).get("taints"), (ready or {}).get("status"), (ready or {}).get("reason")

@@ -20,6 +20,7 @@ from federation.controllers.clustertaints.names import (
     EVENT_CLUSTER_UNTAINTED,
 )
 from federation.planning.clusters.clustertaints import HEALTH_TAINT_KEYS, describe_changes, plan_taints
+from federation.planning.clusters.health import is_lost
 from federation.planning.failover.halts import state_of
 from federation.planning.failover.holdout import (
     HoldoutOptions,
@@ -62,7 +63,8 @@ class Reconciler:
             return DONE  # it has not joined yet
         taints = (cluster.get("spec") or {}).get("taints") or []
         now = self._clock.now()
-        planned = plan_taints(taints, str(ready.get("status")), now)
+        status, reason = str(ready.get("status")), str(ready.get("reason") or "")
+        planned = plan_taints(taints, status, now, is_lost=is_lost(status, reason))
         until = self._held_out_until(cluster) if planned is not None else None
         if until is not None and now < until:
             return Result((until - now).total_seconds())
@@ -96,7 +98,7 @@ class Reconciler:
     def _losses(self, cluster: Object) -> dict[str, str]:
         """Return the annotation that records a further loss, {} without one."""
         state = state_of(cluster)
-        if state is None or state.is_ready or (key := HEALTH_TAINT_KEYS.get(state.ready)) is None:
+        if state is None or not state.is_lost or (key := HEALTH_TAINT_KEYS.get(state.ready)) is None:
             return {}
         losses = next_losses(cluster, losses_of(cluster), state.since, key, self._options)
         return {} if losses is None else {names.LOSSES: losses_text(losses)}

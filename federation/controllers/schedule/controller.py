@@ -210,6 +210,7 @@ class ScheduleController:
         await self._reconciler.freezes.wait_synced()
         await asyncio.gather(self._objects.wait_synced(), *(informer.wait_synced() for informer, _ in self._watches))
         self._recall_gangs()
+        self._failover.begin()
         self._handlers.is_started = True
         # Approvals are known now: what was approved does not count as held.
         self._objects.subscribe(self._on_any, None)

@@ -18,8 +18,9 @@ from federation.apimachinery.resources import Object
 from federation.controllers.schedule.evictingclusters import EvictingClusters
 from federation.controllers.schedule.failover import Failover
 from federation.controllers.schedule.names import EVENT_EVICTION_HALTED, EVENT_EVICTION_RESUMED, REASON_EVICTION_ALLOWED
+from federation.planning.failover.departure import not_lost
 from federation.planning.failover.evictionrecord import StayReason
-from federation.planning.failover.halts import Halt
+from federation.planning.failover.halts import Halt, HaltReason
 from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
@@ -99,11 +100,12 @@ class EvictionStatus:
     def _obstacle(self, name: str, halt: Halt | None) -> _Obstacle | None:
         """Return why nothing may leave a cluster, None if replicas may."""
         evicting = self._evicting.by_name.get(name)
-        if evicting is None or (not evicting.is_drained and halt is None):
+        if evicting is None:
             return None
+        if not evicting.is_drained and evicting.fault:
+            return _Obstacle(HaltReason.NOT_LOST, not_lost(evicting), None)
         if not evicting.is_drained:
-            assert halt is not None
-            return _Obstacle(halt.reason, halt.message, halt.until)
+            return None if halt is None else _Obstacle(halt.reason, halt.message, halt.until)
         blocked = self._evicting.blocked(name)
         return None if blocked is None else _Obstacle(StayReason.BUDGET, blocked.message, blocked.until)
 

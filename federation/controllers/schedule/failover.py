@@ -94,10 +94,16 @@ class Failover:
         self._clusters = clusters
         self._recorder = host.recorder
         self._clock = host.clock
+        self._began_at: datetime | None = None
+        """When this process began to move replicas; what was lost before may have returned."""
         self.halted: set[Key] = set()
         """Objects that wait for the end of a halt, or for a ClusterDisruptionBudget."""
         self._disrupted: set[Key] = set()
         """Objects that wait for a PodDisruptionBudget."""
+
+    def begin(self) -> None:
+        """Note that this process moves replicas from now on."""
+        self._began_at = self._clock.now()
 
     def on_federated(self, old: Object | None, new: Object | None) -> None:
         """Count what left clusters before the restart, and forget a deleted object."""
@@ -339,7 +345,7 @@ class Failover:
         evicting, settle_s = self._clusters.by_name[name], self.options.halts.settle_s
         blocked = self._clusters.blocked(name) if evicting.is_drained else None
         text = blocked.message if blocked is not None else ""
-        return stay_of(evicting, tolerance, rules, halt, now, settle_s=settle_s, blocked=text)
+        return stay_of(evicting, tolerance, rules, halt, now, settle_s=settle_s, blocked=text, began_at=self._began_at)
 
     def _disruption(self, context: AttemptContext, due: Due) -> Stay | None:
         """Return the stay of a workload that cannot leave a drained cluster within its PodDisruptionBudgets.

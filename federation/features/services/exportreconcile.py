@@ -139,7 +139,7 @@ class Reconciler:
     def _lost_in_s(self, cluster: Object) -> float | None:
         """Return in how many seconds a lost cluster's endpoints leave; None for one that is not lost, or is halted."""
         evicting = evicting_of(cluster)
-        if evicting is None or evicting.is_ready or evicting.is_drained:
+        if evicting is None or not evicting.is_lost:
             return None
         allowed = conditions.find((cluster.get("status") or {}).get("conditions"), names.EVICTION_ALLOWED)
         if allowed is not None and allowed.get("status") == "False":

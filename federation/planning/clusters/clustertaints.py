@@ -1,7 +1,8 @@
 """The taints of a FederatedCluster that follow its health, as the node life cycle controller of Kubernetes sets them.
 
-A cluster that is not ready or does not answer has a NoSchedule and a NoExecute taint of the same key, both with
-`timeAdded`. Pure: `controllers/clustertaints` writes the plan. Taints with other keys are the users' and stay.
+A cluster that is lost has a NoSchedule and a NoExecute taint of the same key, both with `timeAdded`. One that is not
+ready for a reason of ours has the NoSchedule taint only: it answers, and its pods run (`probes.py`). Pure:
+`controllers/clustertaints` writes the plan. Taints with other keys are the users' and stay.
 
 Reference: docs/reference/clusters.md.
 """
@@ -19,8 +20,12 @@ HEALTH_TAINT_KEYS = {"False": names.TAINT_NOT_READY, "Unknown": names.TAINT_UNRE
 """The key by the status of the condition Ready; a ready cluster has neither."""
 
 
-def plan_taints(taints: Sequence[Taint] | None, ready: str, now: datetime) -> list[Taint] | None:
+def plan_taints(
+    taints: Sequence[Taint] | None, ready: str, now: datetime, *, is_lost: bool = True
+) -> list[Taint] | None:
     """Return the complete next list of taints for a status of the condition Ready; None if nothing changes.
+
+    `is_lost`: whether its reason is evidence against the cluster.
 
     A cluster that changes from not ready to unreachable, or back, keeps the `timeAdded` of the taint that is replaced:
     it has not been ready since then, and tolerations do not start again. A taint of anybody with a `timeAdded` in the
@@ -33,7 +38,8 @@ def plan_taints(taints: Sequence[Taint] | None, ready: str, now: datetime) -> li
     since = _earliest_times(present)
     kept: list[Taint] = []
     wanted = HEALTH_TAINT_KEYS.get(ready)
-    missing = set(_EFFECTS if ready in HEALTH_TAINT_KEYS else ())
+    effects = _EFFECTS if is_lost else _EFFECTS[:1]
+    missing = set(effects if ready in HEALTH_TAINT_KEYS else ())
     for taint in present:
         if taint.get("key") not in names.HEALTH_TAINTS:
             kept.append(taint)

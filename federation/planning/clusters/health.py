@@ -15,12 +15,28 @@ from federation.planning.clusters.names import (
     REASON_CLUSTER_NOT_REACHABLE,
     REASON_CLUSTER_REACHABLE,
     REASON_CLUSTER_READY,
+    REASON_CONTROL_PLANE_BUSY,
+    REASON_CREDENTIALS_REJECTED,
     REASON_HEALTHZ_NOT_OK,
+    REASON_PROBE_FORBIDDEN,
+    REASON_REQUESTS_THROTTLED,
+    REASON_UNEXPECTED_ANSWER,
 )
 
 _ADDRESS = re.compile(r"^https?://\S+: ")
 PROBE_TIME_REFRESH_S = 300.0
 """How old a published probe time may be while nothing changes: a write per cluster and probe would be too many."""
+_ANSWERED_LOSSES = frozenset(
+    {
+        REASON_HEALTHZ_NOT_OK,
+        REASON_CREDENTIALS_REJECTED,
+        REASON_PROBE_FORBIDDEN,
+        REASON_REQUESTS_THROTTLED,
+        REASON_UNEXPECTED_ANSWER,
+        REASON_CONTROL_PLANE_BUSY,
+    }
+)
+"""Reasons that a restart of the member's API server, or a busy moment, has for a while."""
 _DAMPED_RETURNS = frozenset({REASON_CLUSTER_NOT_REACHABLE, REASON_HEALTHZ_NOT_OK})
 """Reasons whose end must last too. Any other reason ends with the first successful probe: it is about caches or
 credentials of the control plane, not about the health of the member."""
@@ -40,6 +56,11 @@ class HealthState:
     def is_ready(self) -> bool:
         """Whether the cluster may be used."""
         return self.ready == "True"
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the probe is evidence against the cluster, as `is_lost` says."""
+        return is_lost(self.ready, self.ready_reason)
 
     @property
     def is_silent(self) -> bool:
@@ -69,7 +90,7 @@ def unhealthy(answer: str, path: str = "/readyz") -> HealthState:
 
 def unreachable(error: str) -> HealthState:
     """Return the health for a probe without an answer; the address is in the cluster's spec."""
-    error = _ADDRESS.sub("", error)
+    error = without_address(error)
     return HealthState(
         "Unknown",
         REASON_CLUSTER_NOT_REACHABLE,
@@ -80,8 +101,26 @@ def unreachable(error: str) -> HealthState:
 
 
 def not_usable(reason: str, error: str) -> HealthState:
-    """Return the health for a reachable cluster whose resources or API were never discovered."""
+    """Return the health for a cluster that answers, but that cannot be used, for a reason of its own."""
     return HealthState("False", reason, "False", REASON_CLUSTER_REACHABLE, error)
+
+
+def not_asked(reason: str, error: str) -> HealthState:
+    """Return the health for a cluster that no request reached, for a reason on our side."""
+    return HealthState("False", reason, "Unknown", reason, error)
+
+
+def without_address(error: str) -> str:
+    """Return the text of an error without the address at its beginning."""
+    return _ADDRESS.sub("", error)
+
+
+def is_lost(ready: str, reason: str) -> bool:
+    """Return whether condition Ready is evidence against the cluster: it is silent, or says that it is not healthy.
+
+    Any other reason is about our credentials, certificates, limits or machine, so nothing leaves the cluster for it.
+    """
+    return ready == "Unknown" or (ready == "False" and reason == REASON_HEALTHZ_NOT_OK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +159,15 @@ class Damping:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The last of `count` observations in a row that differ from the published one; the first began at `since_s`."""
+    """The last of `count` observations in a row that differ from the published one; the first began at `since_s`.
+
+    `away_s` is what `Observation.away_before_s` was then.
+    """
 
     state: HealthState
     since_s: float
     count: int = 1
+    away_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +183,10 @@ class Observation:
     answered_s: float = float("-inf")
     is_first_success: bool = False
     """Whether no earlier probe of this process succeeded."""
+    away_before_s: float = 0.0
+    """How long this process has stood still in all its life, when the probe began."""
+    away_s: float = 0.0
+    """The same when it ended: in that time no answer could be heard."""
 
 
 def damp(
@@ -158,25 +205,28 @@ def damp(
         return state, None
     if state.is_ready and (observed.is_first_success or published.ready_reason not in _DAMPED_RETURNS):
         return state, None
-    since_s, count = observed.began_s, 1
+    row = Pending(state, observed.began_s, 1, observed.away_before_s)
     if pending is not None and _continues(published, pending.state, state):
-        since_s, count = pending.since_s, pending.count + 1
-    lasted_s = observed.ended_s - since_s
-    waiting = published, Pending(state, since_s, count)
+        row = Pending(state, pending.since_s, pending.count + 1, pending.away_s)
+    count, lasted_s = row.count, observed.ended_s - row.since_s - (observed.away_s - row.away_s)
+    waiting = published, row
     if state.is_silent and observed.answered_s > observed.began_s and lasted_s < damping.watch_s_max:
         return waiting
     count_min, wait_s = damping.failures_min, damping.failure_s
     if state.is_ready:
         count_min, wait_s = damping.recoveries_min, damping.recovery_s
-    elif state.ready_reason == REASON_HEALTHZ_NOT_OK:
+    elif state.ready_reason in _ANSWERED_LOSSES and (published.is_ready or state.is_lost):
         wait_s = max(wait_s, damping.answered_failure_s)
     return (state, None) if count >= count_min and lasted_s >= wait_s else waiting
 
 
 def _continues(published: HealthState, pending: HealthState, observed: HealthState) -> bool:
-    """Return whether the observation continues the pending row: of losses, of returns, or of one other reason."""
+    """Return whether the observation continues the pending row: of losses, of returns, or of one other reason.
+
+    An answer that is no evidence against the cluster ends a row of losses, as any answer does.
+    """
     if published.is_ready != observed.is_ready:
-        return pending.is_ready == observed.is_ready
+        return (pending.is_ready, pending.is_lost) == (observed.is_ready, observed.is_lost)
     return pending.is_same(observed)
 
 

@@ -19,6 +19,7 @@ from federation.apimachinery.filelimit import file_limit_problem, files_needed
 from federation.planning.clusters.memberrights import UPDATE_ALL, lacks_rights
 from federation.planning.diagnosis.actingobjects import Configurations, diagnose_configurations
 from federation.planning.diagnosis.level import Level
+from federation.planning.failover.halts import fault_of
 
 DAY_S = 86_400.0
 _SKEW_S = 5.0
@@ -191,6 +192,10 @@ def _certificates(facts: Facts) -> _Problems:
             yield Level.ERROR, f"the token for member {name} expired at {credential['expires']}", remedy
 
 
+_OF_FAULTS = "as the message says; its pods run, nothing new is placed there, and nothing leaves it"
+"""The remedy for a cluster that is not ready and not lost."""
+
+
 def _members(facts: Facts) -> _Problems:
     if not facts.clusters and OF_CLUSTERS not in facts.unread:
         yield Level.WARNING, "no cluster has joined", "fedctl join NAME --kubeconfig FILE"
@@ -199,7 +204,7 @@ def _members(facts: Facts) -> _Problems:
     stale = {cause["subject"]: cause["count"] for cause in facts.causes if cause["attention"] == "stale"}
     for cluster in facts.clusters:
         name, found = cluster["metadata"]["name"], (cluster.get("status") or {}).get("conditions")
-        for type_, remedy in (
+        for type_, usual in (
             (names.CLUSTER_JOINED, "see the events of the FederatedCluster"),
             (names.CLUSTER_READY, "check that its API server answers, and its address and credentials"),
             (
@@ -212,6 +217,7 @@ def _members(facts: Facts) -> _Problems:
                 continue
             message = f"{condition.get('reason', '')}: {condition.get('message', '')}".strip(": ")
             level = Level.WARNING if type_ == names.CLUSTER_AUTHORIZED else Level.ERROR
+            remedy = _OF_FAULTS if type_ == names.CLUSTER_READY and fault_of(cluster) else usual
             behind = f"; last known state: {to_count(stale[name], 'object')}" if name in stale else ""
             reported.add(name)
             yield level, f"member {name}: {type_} is {condition.get('status')} ({message}){behind}", remedy

@@ -2,7 +2,7 @@
 
 A cluster with our taint `drain`, or with a NoExecute taint of a ClusterTaintPolicy or Remedy, is emptied on request:
 its pods run, and make room step by step. A cluster with one of our other NoExecute taints is lost: its pods may or may
-not run.
+not run. One that is not ready for a reason of ours is neither, whatever taints it has: only a drain empties it.
 """
 
 from collections.abc import Mapping
@@ -31,6 +31,13 @@ class Evicting:
     is_ready: bool
     lost_at: datetime | None = None
     """When it was lost; None while it is ready."""
+    fault: str = ""
+    """Why it is not ready although it is not lost, "" for any other cluster."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether replicas leave because the cluster is lost, and not on request."""
+        return not (self.is_drained or self.is_ready or self.fault)
 
 
 def evicting_of(cluster: Mapping[str, Any]) -> Evicting | None:
@@ -51,6 +58,7 @@ def evicting_of(cluster: Mapping[str, Any]) -> Evicting | None:
         return None
     state = state_of(cluster)
     is_ready = state is not None and state.is_ready
+    is_at_fault = state is not None and not is_ready and not state.is_lost
     drained = [taint for taint in taints if taint.get("key") == names.TAINT_DRAIN]
     if is_ready and not drained:
         drained = [taint for taint in taints if taint.get("key") not in _LOST]
@@ -60,6 +68,7 @@ def evicting_of(cluster: Mapping[str, Any]) -> Evicting | None:
         bool(drained),
         is_ready,
         None if is_ready or state is None else state.since,
+        state.reason if is_at_fault and state is not None else "",
     )
 
 
@@ -72,16 +81,20 @@ def stay_of(
     *,
     settle_s: float,
     blocked: str = "",
+    began_at: datetime | None = None,
 ) -> Stay | None:
     """Return why replicas stay in the cluster, None if they may leave now.
 
-    `settle_s` is how long a lost cluster waits for the loss of further ones. `blocked` says which
+    `settle_s` is how long a lost cluster waits for the loss of further ones, and after `began_at`, when this process
+    began to look: its members have to get a chance to answer it. `blocked` says which
     ClusterDisruptionBudget does not allow the drain, "" for none.
     """
     if not tolerance.may_leave:
         return _refusal(tolerance, rules)
     if not evicting.is_drained and evicting.is_ready:
         return Stay(StayReason.READY, "the cluster is ready; its taints are about to be removed")
+    if not evicting.is_drained and evicting.fault:
+        return Stay(StayReason.HALTED, not_lost(evicting))
     if evicting.is_drained and blocked:
         return Stay(StayReason.BUDGET, blocked)
     if not evicting.is_ready and tolerance.grace_s > 0:
@@ -92,13 +105,19 @@ def stay_of(
         return None
     if halt is not None:
         return Stay(StayReason.HALTED, halt.message, halt.until)
-    until = (evicting.lost_at or evicting.since) + timedelta(seconds=settle_s)
+    lost_at = evicting.lost_at or evicting.since
+    until = max(lost_at, began_at or lost_at) + timedelta(seconds=settle_s)
     return Stay(StayReason.HALTED, "further clusters may be lost too", until) if now < until else None
 
 
 def stay_of_volumes(volumes: str) -> Stay:
     """Return why replicas stay whose volumes would stay behind without an approval."""
     return Stay(StayReason.STATE, f"{volumes} do not move with it, and no approval lets it start with empty volumes")
+
+
+def not_lost(evicting: Evicting) -> str:
+    """Return why nothing leaves a cluster that is not ready for a reason of ours."""
+    return f"nothing shows that the cluster is lost ({evicting.fault}); to empty it: fedctl drain {evicting.name}"
 
 
 def _refusal(tolerance: Tolerance, rules: FailoverRules) -> Stay:

@@ -16,6 +16,7 @@ from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.amounts import first_of
 from federation.apimachinery.clock import from_rfc3339, to_rfc3339
+from federation.planning.clusters.health import is_lost
 
 _NAMED_MAX = 5
 
@@ -38,6 +39,7 @@ class HaltReason(StrEnum):
     MAJORITY = "MajorityNotReady"
     NETWORK = "NetworkSuspected"
     SETTLING = "Settling"
+    NOT_LOST = "NotLost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +53,22 @@ class Halt:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """Condition Ready of a joined cluster: "True", "False" or "Unknown", and since when."""
+    """Condition Ready of a joined cluster: "True", "False" or "Unknown", since when, and why."""
 
     name: str
     ready: str
     since: datetime
+    reason: str = ""
 
     @property
     def is_ready(self) -> bool:
         """Whether the cluster is ready."""
         return self.ready == "True"
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the reason is evidence against the cluster."""
+        return is_lost(self.ready, self.reason)
 
 
 def state_of(cluster: Mapping[str, Any]) -> ClusterState | None:
@@ -73,7 +81,7 @@ def state_of(cluster: Mapping[str, Any]) -> ClusterState | None:
         since = from_rfc3339(str(ready.get("lastTransitionTime")))
     except ValueError:
         return None
-    return ClusterState(str(metadata.get("name")), str(ready.get("status")), since)
+    return ClusterState(str(metadata.get("name")), str(ready.get("status")), since, str(ready.get("reason") or ""))
 
 
 def states_of(clusters: Iterable[Mapping[str, Any]]) -> list[ClusterState]:
@@ -100,8 +108,17 @@ def halt_of(cluster: Mapping[str, Any]) -> str:
     return str(found.get("message") or "") if found is not None and found.get("status") == "False" else ""
 
 
+def fault_of(cluster: Mapping[str, Any]) -> str:
+    """Return why a FederatedCluster is not ready although it is not lost, with the remedy; "" for any other cluster."""
+    state = state_of(cluster)
+    if state is None or state.is_ready or state.is_lost:
+        return ""
+    ready = conditions.find((cluster.get("status") or {}).get("conditions"), names.CLUSTER_READY) or {}
+    return str(ready.get("message") or state.reason)
+
+
 def _find(states: Sequence[ClusterState], options: HaltOptions) -> Halt | None:
-    lost = [state for state in states if not state.is_ready]
+    lost = [state for state in states if state.is_lost]
     if len(states) < 2 or not lost:  # with one cluster there is no other one to move to
         return None
     times = sorted(state.since for state in lost)
@@ -111,6 +128,6 @@ def _find(states: Sequence[ClusterState], options: HaltOptions) -> Halt | None:
         return Halt(HaltReason.NETWORK, f"{text}: the control plane's own network is the likelier cause")
     if len(lost) > options.share * len(states):
         named = first_of([state.name for state in lost], _NAMED_MAX)
-        text = f"{len(lost)} of {len(states)} clusters are not ready ({named})"
+        text = f"{len(lost)} of {len(states)} clusters are lost ({named})"
         return Halt(HaltReason.MAJORITY, f"{text}, more than {options.share:.0%}")
     return None

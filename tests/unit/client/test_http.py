@@ -17,6 +17,7 @@ from federation.apimachinery.errors import (
     ClusterUnreachable,
     Expired,
     NotFound,
+    Obstacle,
     RequestTimeout,
     ServiceUnavailable,
     TooManyRequests,
@@ -104,14 +105,32 @@ async def test_a_connection_that_breaks_is_unreachable(serve, connect, answered)
 
 async def test_an_untrusted_certificate_is_unreachable_and_named(serve, connect, pki, answered) -> None:
     server = await serve(lambda head: answered(OBJECT), tls=True)
-    with pytest.raises(ClusterUnreachable, match="certificate is not trusted"):
+    with pytest.raises(ClusterUnreachable, match="certificate is not trusted") as untrusted:
         await connect(server.connection).get(NAMESPACES, "x")
+    assert untrusted.value.obstacle is Obstacle.UNTRUSTED
     ca = pki.ca_certificate.read_bytes()
-    with pytest.raises(ClusterUnreachable, match="certificate is not trusted"):
+    with pytest.raises(ClusterUnreachable, match="certificate is not trusted") as misnamed:
         await connect(replace(server.connection, ca_data=ca, tls_server_name="other.example")).get(NAMESPACES, "x")
+    assert misnamed.value.obstacle is Obstacle.OTHER_NAME
     named = replace(server.connection, ca_data=ca, tls_server_name="localhost")
     assert await connect(named).get(NAMESPACES, "x")
     assert await connect(replace(server.connection, insecure=True)).get(NAMESPACES, "x")
+
+
+async def test_a_server_without_tls_answers_and_a_dead_one_does_not(connect) -> None:
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        address = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(ClusterUnreachable) as plain:
+            await connect(Connection(address)).get(NAMESPACES, "x")
+    assert plain.value.obstacle is Obstacle.TLS_REFUSED
+    with pytest.raises(ClusterUnreachable) as dead:
+        await connect(Connection("https://127.0.0.1:1")).get(NAMESPACES, "x")
+    assert dead.value.obstacle is Obstacle.NO_ANSWER
 
 
 async def test_credentials_are_sent_in_headers(serve, connect, answered) -> None:

@@ -25,6 +25,20 @@ def test_a_silent_cluster_is_unreachable_and_one_that_answers_is_not_ready() -> 
     assert plan_taints(None, "False", NOW) == _health(names.TAINT_NOT_READY)
 
 
+def test_a_cluster_that_is_not_lost_gets_nothing_new_and_keeps_what_it_has() -> None:
+    no_schedule, no_execute = _health(names.TAINT_NOT_READY)
+    assert plan_taints([USERS], "False", NOW, is_lost=False) == [USERS, no_schedule]
+    assert plan_taints([no_schedule, no_execute], "False", LATER, is_lost=False) == [no_schedule]
+    assert plan_taints([no_schedule], "False", LATER, is_lost=False) is None
+    assert plan_taints(_health(names.TAINT_UNREACHABLE), "False", LATER, is_lost=False) == [no_schedule]
+    lost = plan_taints([no_schedule], "Unknown", LATER)
+    assert lost is not None
+    assert {taint["effect"]: taint["timeAdded"] for taint in lost} == {
+        "NoSchedule": AT,
+        "NoExecute": to_rfc3339(LATER),
+    }, "the time of a toleration begins with the loss"
+
+
 def test_nothing_changes_while_the_condition_stays() -> None:
     assert plan_taints([USERS, *_health(names.TAINT_UNREACHABLE)], "Unknown", LATER) is None
     assert plan_taints([USERS], "True", NOW) is None

@@ -56,6 +56,33 @@ def test_failures_of_different_kinds_form_one_row() -> None:
     assert published.sees(DOWN, 3.0) == DOWN
 
 
+def test_an_answer_that_is_no_evidence_ends_a_row_of_losses() -> None:
+    rejected = health.not_usable("CredentialsRejected", "401")
+    published = Published(UP)
+    for at_s in range(0, 20, 2):
+        assert published.sees(DOWN if at_s % 4 else rejected, float(at_s)) == UP
+    assert published.sees(DOWN, 20.0) == UP
+    assert published.sees(DOWN, 23.0) == DOWN
+    assert published.sees(rejected, 24.0) == DOWN
+    assert published.sees(rejected, 27.0) == rejected, "a member that answers again is not lost"
+
+
+def test_a_fault_of_ours_is_published_when_a_restart_of_the_member_does_not_explain_it() -> None:
+    published = Published(UP)
+    rejected = health.not_usable("CredentialsRejected", "401")
+    assert [published.sees(rejected, at_s) for at_s in (0.0, 1.0, 29.0)] == [UP] * 3
+    assert published.sees(rejected, 30.0) == rejected
+    assert published.sees(UP, 31.0) == UP
+
+
+def test_time_in_which_the_process_stood_still_is_no_time_of_a_loss() -> None:
+    frozen = Pending(DOWN, 0.0, 1, away_s=5.0)
+    seen = Observation(DOWN, 60.0, 61.0, away_before_s=64.5, away_s=64.5)
+    assert health.damp(UP, frozen, seen, DAMPING)[0] == UP, "it was looked at for 1.5 s"
+    later = Observation(DOWN, 62.0, 62.6, away_before_s=64.5, away_s=64.5)
+    assert health.damp(UP, health.damp(UP, frozen, seen, DAMPING)[1], later, DAMPING)[0] == DOWN
+
+
 def test_the_return_of_a_silent_member_needs_successes_in_a_row_and_time() -> None:
     published = Published(DOWN)
     assert published.sees(UP, 0.0) == DOWN

@@ -7,7 +7,7 @@ import pytest
 
 from federation.api import names
 from federation.apimachinery.clock import to_rfc3339
-from federation.planning.failover.departure import evicting_of, stay_of
+from federation.planning.failover.departure import evicting_of, not_lost, stay_of
 from federation.planning.failover.evictionrecord import StayReason
 from federation.planning.failover.halts import Halt, HaltReason, halt_of
 from federation.planning.failover.tolerance import FailoverMode, FailoverRules, Tolerance
@@ -57,6 +57,30 @@ def _ruled(ready: str) -> dict[str, Any]:
     cluster = _cluster("sick", ready=ready)
     cluster["metadata"]["annotations"] = {names.RULED_TAINTS: "other:NoSchedule,sick:NoExecute"}
     return cluster
+
+
+def _at_fault(*keys: str, **metadata: Any) -> dict[str, Any]:
+    """Return a cluster that is not ready for a reason of ours, with NoExecute taints of an earlier loss or of rules."""
+    cluster = _cluster(*keys, ready="False")
+    cluster["metadata"] |= metadata
+    cluster["status"]["conditions"][1]["reason"] = "CredentialsRejected"
+    return cluster
+
+
+@pytest.mark.parametrize("key", [names.TAINT_UNREACHABLE, names.TAINT_NOT_READY, "sick"])
+def test_nothing_leaves_a_cluster_for_a_fault_of_ours_whatever_taints_it_has(key: str) -> None:
+    cluster = _at_fault(key, annotations={names.RULED_TAINTS: "sick:NoExecute"})
+    assert _stay(cluster) == StayReason.HALTED
+    evicting = evicting_of(cluster)
+    assert evicting is not None
+    assert not evicting.is_lost
+    assert "(CredentialsRejected); to empty it: fedctl drain east" in not_lost(evicting)
+
+
+def test_a_drain_empties_a_cluster_also_if_our_credentials_are_at_fault() -> None:
+    cluster = _at_fault(names.TAINT_DRAIN, names.TAINT_NOT_READY)
+    assert _stay(cluster) == ""
+    assert _stay(cluster, blocked="a budget") == StayReason.BUDGET
 
 
 def test_a_taint_of_a_rule_drains_a_ready_cluster_and_a_halt_holds_it_for_one_that_is_not() -> None:

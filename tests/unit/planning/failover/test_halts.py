@@ -15,7 +15,7 @@ def states(*ready: str, spread_s: float = 0) -> list[ClusterState]:
     """Return clusters with these values of Ready; the last one changed `spread_s` later."""
     late = timedelta(seconds=spread_s)
     return [
-        ClusterState(f"m{number}", value, NOW + (late if number == len(ready) - 1 else timedelta()))
+        ClusterState(f"m{number}", value, NOW + (late if number == len(ready) - 1 else timedelta()), "HealthzNotOK")
         for number, value in enumerate(ready)
     ]
 
@@ -38,8 +38,15 @@ def test_a_majority_or_the_whole_network_halts_evictions(seen: list[ClusterState
     halt = next_halt(None, seen, NOW, OPTIONS)
     assert (halt and halt.reason) == reason
     if halt is not None:
-        text = "all 2 clusters stopped answering within 10 s" if reason is HaltReason.NETWORK else "are not ready ("
+        text = "all 2 clusters stopped answering within 10 s" if reason is HaltReason.NETWORK else "are lost ("
         assert text in halt.message
+
+
+def test_clusters_that_answer_us_badly_are_not_lost_and_show_that_the_network_works() -> None:
+    ours = [ClusterState(f"ours-{number}", "False", NOW, "CredentialsRejected") for number in range(3)]
+    assert next_halt(None, [*ours, *states("Unknown", "True")], NOW, OPTIONS) is None
+    assert next_halt(None, [*ours[:1], *states("Unknown")], NOW, OPTIONS) is None
+    assert next_halt(None, ours, NOW, OPTIONS) is None
 
 
 def test_a_share_of_one_halts_for_the_network_only() -> None:
