@@ -74,8 +74,11 @@ if TYPE_CHECKING:
     from federation.web.objectlist import ObjectListView
 
 _KEY_SECRET = KeySecret(names.SYSTEM_NAMESPACE, "federation-keys")
-HOST_REGISTRY = RegistryOptions(system_namespaces=(*SYSTEM_NAMESPACES, names.SYSTEM_NAMESPACE))
-"""The host has one namespace more than a cluster: that of the federation's own Secrets and Leases."""
+HOST_REGISTRY = RegistryOptions(
+    system_namespaces=(*SYSTEM_NAMESPACES, names.SYSTEM_NAMESPACE),
+    collects_pods=True,
+)
+"""The host has one namespace more than a cluster, that of the federation's own Secrets and Leases, and no kubelets."""
 
 
 def protect_federated_objects(

@@ -24,6 +24,7 @@ from federation.delivery.members.depot import Depot
 from federation.delivery.members.propagation import BRIEF_S, Propagation, begin_propagation
 from federation.delivery.rules.evidence import evidence_of
 from federation.delivery.rules.names import (
+    EVENT_DELETION_WAITS,
     EVENT_ENSURE_DELETION_FAILED,
     EVENT_LEFT_BEHIND,
     REASON_ENSURE_DELETION_FAILED,
@@ -38,6 +39,8 @@ from federation.runtime.events import NORMAL, WARNING
 _RECHECK_S = 5.0
 _UNANSWERED_S = 10.0
 """How long the deletion waits for a cluster that is Ready and does not answer, before it leaves a record behind."""
+_REPORTED_S = 10.0
+"""How long a deletion takes before an event says what it waits for: most take less, and each event is a write."""
 _UNANSWERED = frozenset(
     {
         ClusterStatus.CACHED_RETRIEVAL_FAILED,
@@ -70,6 +73,8 @@ class Deletion:
         self._recorder = depot.host.recorder
         self._clock = depot.host.clock
         self._since_s: dict[Key, float] = depot.kept.of_deletion({})
+        self._reported: dict[Key, str] = depot.kept.of_deletion({})
+        """The message of the last event about each deletion."""
 
     async def reconcile(self, key: Key, federated: Object, type_: FederatedType, *, recorded: Iterable[str]) -> Result:
         """Delete or release every member object, then remove the finalizer."""
@@ -174,9 +179,13 @@ class Deletion:
             return Result(requeue_after_s=BRIEF_S - waited_s)
         waiting = blocking or sorted(awaited)
         message = f"deletion waits for clusters [{','.join(waiting)}]"
+        details = propagation.describe(name for name in waiting if blocking or propagation.results[name].message)
+        text = f"{message}: {details}" if details else message
         if blocking:
-            details = propagation.describe(blocking)
-            self._recorder.event(federated, WARNING, EVENT_ENSURE_DELETION_FAILED, f"{message}: {details}")
+            self._recorder.event(federated, WARNING, EVENT_ENSURE_DELETION_FAILED, text)
+        elif waited_s >= _REPORTED_S and self._reported.get(key) != text:
+            self._recorder.event(federated, NORMAL, EVENT_DELETION_WAITS, text)
+            self._reported[key] = text
         status = plan_status(
             federated.get("status") or {},
             generation=int((federated.get("status") or {}).get("syncedGeneration") or 0),

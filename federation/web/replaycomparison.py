@@ -1,8 +1,8 @@
 """Replays in another world at `/federation/v1/replay`, for the web UI: what recorded decisions would have been.
 
-They are computed in a process of their own, in turn (`replayturns.py`), within limits of time and of records. `fedctl
-replay` has no limits, and reads the records itself. Who may read the records sees everything. Other users name a
-namespace: they see what they may list there, and may change policies of that namespace only.
+They are computed in a process of their own, in turn (`replayturns.py`), within limits of time, memory and records.
+`fedctl replay` has no limits, and reads the records itself. Who may read the records sees everything. Other users name
+a namespace: they see what they may list there, and may change policies of that namespace only.
 
 Decision: docs/decisions/0169-replays-of-the-web-ui-run-beside-the-host.md
 """
@@ -41,6 +41,8 @@ _RECORD_BYTES_MAX = 64 << 20
 """Compressed bytes of records in one replay."""
 _PAGE_BYTES = 4 << 20
 _TIME_S_MAX = 60.0
+_MEMORY_BYTES_MAX = 1 << 30
+"""Memory of the process that decides again."""
 _ANSWER_BYTES_MAX = 32 << 20
 
 
@@ -77,7 +79,8 @@ def add_routes(web: FastAPI, journal: Journal, listed: ObjectListView) -> None:
         own = await _authorize(request, asked, listed)
         asker = "" if own is None else own.project or asked.namespace
         async with turns[own is None].turn(asker):
-            chunks = await _read(journal, to_us(asked.since))
+            until_us = None if asked.until is None else to_us(asked.until)
+            chunks = await _read(journal, to_us(asked.since), until_us)
             return json_response(200, await compute(asked, own, chunks))
 
 
@@ -128,11 +131,14 @@ def _is_own(asked: ReplayRequest) -> bool:
     )
 
 
-async def _read(journal: Journal, since_us: int) -> list[Chunk]:
+async def _read(journal: Journal, since_us: int, until_us: int | None) -> list[Chunk]:
+    """Return the records of a time; BadRequest if they are too large. Later ones are not read."""
     chunks: list[Chunk] = []
     after, size = (0, 0), 0
     while found := await journal.read_inputs(since_us, after, _PAGE_BYTES):
-        chunks += found
+        chunks += (chunk for chunk in found if until_us is None or chunk.first_us <= until_us)
+        if until_us is not None and found[-1].first_us > until_us:
+            break
         after, size = (found[-1].segment, found[-1].number), size + sum(len(chunk.content) for chunk in found)
         if size > _RECORD_BYTES_MAX:
             raise BadRequest(
@@ -147,8 +153,12 @@ async def compute(
     own: Own | None,
     chunks: Sequence[Chunk],
     time_s_max: float = _TIME_S_MAX,
+    memory_bytes_max: int = _MEMORY_BYTES_MAX,
 ) -> Object:
-    """Run the worker; BadRequest with its message if it refuses, ServiceUnavailable if it takes too long."""
+    """Run the worker; BadRequest with its message if it refuses, ServiceUnavailable if it takes too long.
+
+    BadRequest, too, if it needs more memory.
+    """
     with tempfile.TemporaryDirectory(prefix="federation-replay-") as folder:
         records = Path(folder) / "records"
         await asyncio.to_thread(write_records, chunks, records)
@@ -157,6 +167,7 @@ async def compute(
             "records": str(records),
             "kinds": kinds,
             "project": project,
+            "memoryBytesMax": memory_bytes_max,
             **asked.model_dump(mode="json", by_alias=True),
         }
         process = await asyncio.create_subprocess_exec(

@@ -11,12 +11,14 @@ from tests.support.tenants import Tenants, tenants
 from tests.support.world import World, a_world_without_pods
 
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROJECTS
-from federation.apimachinery.errors import ServiceUnavailable
+from federation.apimachinery.errors import BadRequest, ServiceUnavailable
 from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
 from federation.cli.replay.worker import answer
+from federation.journal.memoryjournal import MemoryJournal
+from federation.scheduling.replay.logentries import Chunk
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView
-from federation.web.replaycomparison import PATH, ReplayRequest, compute
+from federation.web.replaycomparison import PATH, ReplayRequest, _read, compute
 
 SINCE = {"since": "2020-01-01T00:00:00Z"}
 OWN = {**SINCE, "namespace": "default"}
@@ -139,6 +141,22 @@ async def test_a_replay_ends_in_time() -> None:
     asked = ReplayRequest(since=datetime(2026, 1, 1, tzinfo=UTC))
     with pytest.raises(ServiceUnavailable, match="choose a shorter time"):
         await compute(asked, None, [], time_s_max=0.01)
+
+
+@pytest.mark.slow("a process of its own with much to read")
+async def test_a_replay_has_a_limit_of_memory() -> None:
+    asked = ReplayRequest(since=datetime(2026, 1, 1, tzinfo=UTC))
+    large = Chunk(1, 1, 0, 1, 1, bytes(64 << 20))
+    with pytest.raises(BadRequest, match="more than 128 MiB of memory; choose a later time"):
+        await compute(asked, None, [large], memory_bytes_max=128 << 20)
+
+
+async def test_records_after_the_end_of_a_replay_are_not_read() -> None:
+    journal = MemoryJournal()
+    journal.chunks.extend(Chunk(number, 1, number * 100, number * 100 + 99, 1, bytes(1 << 22)) for number in range(40))
+    assert [chunk.segment for chunk in await _read(journal, 0, 250)] == [0, 1, 2]
+    with pytest.raises(BadRequest, match="larger than 64 MiB"):
+        await _read(journal, 0, None)
 
 
 def test_the_worker_answers_with_the_problem_of_records_that_it_cannot_read(tmp_path: Path) -> None:

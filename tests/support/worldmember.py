@@ -6,17 +6,19 @@ copy, as from a backup.
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.clock import Clock, ManualClock
 from federation.apimachinery.entropy import SeededEntropy
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import DEPLOYMENTS, Object, Resource
 from federation.apimachinery.webhooks import ServiceNetwork
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.semantics.cel.authorizer import AccessDecision
+from federation.apiserver.store.interface import Event
 from federation.apiserver.store.memory import MemoryStore
+from federation.apiserver.store.writes import Change
 from federation.client.client import Client, PatchType
 from federation.client.local import LocalClient
 from federation.features.workloadspread.incluster.configurations import definitions
@@ -26,6 +28,18 @@ from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
 from tests.support.faults import SkewedClock, StoreCopy, restored
 from tests.support.instantworkloads import InstantWorkloads
 from tests.support.lines import MemberLine
+
+
+class _Store(MemoryStore):
+    """A member's store, which reports its changes."""
+
+    def __init__(self, clock: Clock, on_change: Callable[[Event], None]) -> None:
+        super().__init__(clock=clock)
+        self._on_change = on_change
+
+    def _publish(self, change: Change) -> None:
+        super()._publish(change)
+        self._on_change(change.event)
 
 
 class Member:
@@ -57,11 +71,13 @@ class Member:
         self._has_reports = has_reports
         self._seeds = itertools.count(seed, 1_000_000)
         self._tasks: list[asyncio.Task[None]] = []
+        self.on_change: Callable[[Event], None] | None = None
+        """Is called with each change of its store."""
         self._build(copy)
         self.line = MemberLine(self.registry, clock, seed)
 
     def _build(self, copy: StoreCopy | None) -> None:
-        self.store = MemoryStore(clock=self.clock)
+        self.store = _Store(self.clock, self._changed)
         restored(self.store, copy)
         network = ServiceNetwork()
         entropy = SeededEntropy(next(self._seeds))
@@ -75,6 +91,10 @@ class Member:
         if self._has_spreads:
             self._spreads = WorkloadSpreads(self.registry, self.clock, cluster=self.name)
             network.add(*SERVICE, self._spreads.answer)
+
+    def _changed(self, event: Event) -> None:
+        if self.on_change is not None:
+            self.on_change(event)
 
     async def start(self) -> None:
         """Run the member's servers and controllers."""

@@ -34,7 +34,8 @@ class NamespaceController:
         self._context = context
         self._writer = writer
         self._deleter = deleter
-        self._deletions: dict[str, asyncio.Task[None]] = {}
+        self._deletions: set[str] = set()
+        """The uids of the namespaces that are being emptied."""
 
     async def ensure_system_namespaces(self) -> None:
         """Create the namespaces that always exist."""
@@ -47,34 +48,32 @@ class NamespaceController:
         await asyncio.gather(*(ensure(name) for name in self._context.options.system_namespaces))
 
     async def run(self) -> None:
-        """Reconcile every namespace until cancelled."""
+        """Reconcile every namespace until cancelled.
+
+        A failure, such as a store that does not answer, ends it: its supervisor repeats it, and it lists again.
+        """
         page = await self._context.store.list(_PREFIX)
         revision, found = page.revision, [encoding.decode(entry.value) for entry in page.entries]
         del page  # this loop never ends and must not keep these bytes in memory
-        try:
+        async with asyncio.TaskGroup() as group:
             while found:
-                await self._reconcile(found.pop())
+                await self._reconcile(found.pop(), group)
             async for batch in self._context.store.watch(_PREFIX, revision):
                 for event in batch:
                     if event.type is EventType.DELETED:
                         with contextlib.suppress(NotFound):
                             await self._delete_content(event.key.removeprefix(_PREFIX), "")
                     else:
-                        await self._reconcile(encoding.decode(event.value))
-        finally:
-            tasks = list(self._deletions.values())
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+                        await self._reconcile(encoding.decode(event.value), group)
 
-    async def _reconcile(self, namespace: Object) -> None:
+    async def _reconcile(self, namespace: Object, group: asyncio.TaskGroup) -> None:
         name, uid = namespace["metadata"]["name"], namespace["metadata"]["uid"]
         if not namespace["metadata"].get("deletionTimestamp"):
             await self._ensure_default_objects(name)
         elif uid not in self._deletions:
-            task = asyncio.create_task(self._finalize(name, uid), name=f"empty namespace {name}")
-            self._deletions[uid] = task
-            task.add_done_callback(lambda _: self._deletions.pop(uid, None))
+            task = group.create_task(self._finalize(name, uid), name=f"empty namespace {name}")
+            self._deletions.add(uid)
+            task.add_done_callback(lambda _: self._deletions.discard(uid))
 
     async def _ensure_default_objects(self, name: str) -> None:
         """Create the default ServiceAccount. `capublisher.py` adds the ConfigMap with the root certificate."""

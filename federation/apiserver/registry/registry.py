@@ -31,6 +31,7 @@ from federation.apiserver.registry.flowcontrolobjects import Configure, FlowCont
 from federation.apiserver.registry.gc import GarbageCollector
 from federation.apiserver.registry.localapis import LocalAPIs
 from federation.apiserver.registry.namespaces import NamespaceController
+from federation.apiserver.registry.podcollector import PodCollector
 from federation.apiserver.registry.serviceaddresses import ServiceAddresses
 from federation.apiserver.registry.storageprotection import StorageProtection
 from federation.apiserver.registry.storeerrors import translated, translated_batches
@@ -92,6 +93,7 @@ class Registry:
         self._collector = GarbageCollector(context, self._writer, self._deleter)
         self._expiry = EventExpiry(context)
         self._storage = StorageProtection(context, self._writer)
+        self._pods = PodCollector(context, self._deleter)
         self._clock = clock
         self.caches: Loops = (
             ("registry-definitions", self._crds.run),
@@ -109,6 +111,7 @@ class Registry:
             ("registry-cleanup", self._crds.run_cleanup),
             ("registry-events", self._expiry.run),
             ("registry-storage", self._storage.run),
+            *((("registry-pods", self._pods.run),) if self.options.collects_pods else ()),
         )
 
     async def run(self, *, has_controllers: bool = True) -> None:

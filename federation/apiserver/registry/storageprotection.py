@@ -1,14 +1,16 @@
 """The controllers of StorageObjectInUseProtection: claims stay while pods use them, and volumes while they are bound.
 
 New claims and volumes get a finalizer (`semantics/strategies/storage.py`). When one is deleted, its finalizer is
-removed as soon as nothing uses it. A claim is in use by a pod that has a node, also by one that has finished.
+removed as soon as nothing uses it. A claim is in use by a pod that has a node, also by one that has finished. A volume
+is in use while it is bound and this server has the claim that it names. The phase alone does not tell: on a host it is
+that of other clusters, and nobody corrects it once they have no such volume.
 """
 
 import asyncio
 import contextlib
 from functools import partial
 
-from federation.apimachinery.errors import NotFound
+from federation.apimachinery.errors import NotFound, ValueDamaged
 from federation.apimachinery.resources import Object
 from federation.apiserver.registry.deletions import same_uid
 from federation.apiserver.semantics.encoding import encoding
@@ -31,47 +33,79 @@ class StorageProtection:
         self._writer = writer
         self._claims = context.kinds.lookup("", "v1", "persistentvolumeclaims")
         self._volumes = context.kinds.lookup("", "v1", "persistentvolumes")
-        self._waiting: dict[str, asyncio.Task[None]] = {}
+        self._waiting: set[str] = set()
+        """The uids of deleted claims that are in use."""
+        self._bound: dict[str, tuple[str, str]] = {}
+        """Deleted volumes that are in use, with the namespace and name of their claim."""
 
     async def run(self) -> None:
-        """Release deleted claims and volumes until cancelled."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._follow(_CLAIMS))
-                group.create_task(self._follow(_VOLUMES))
-        finally:
-            tasks = list(self._waiting.values())
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        """Release deleted claims and volumes until cancelled.
 
-    async def _follow(self, prefix: str) -> None:
+        A failure, such as a store that does not answer, ends it: its supervisor repeats it, and it lists again.
+        """
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow(_CLAIMS, group))
+            group.create_task(self._follow(_VOLUMES, group))
+
+    async def _follow(self, prefix: str, group: asyncio.TaskGroup) -> None:
         store = self._context.store
         page = await store.list(prefix)
         for entry in page.entries:
-            await self._see(prefix, entry.value)
+            await self._see(prefix, entry.value, group)
         revision = page.revision
         del page  # this loop never ends and must not keep these bytes in memory
         async for batch in store.watch(prefix, revision):
             for event in batch:
                 if event.type is not EventType.DELETED:
-                    await self._see(prefix, event.value)
+                    await self._see(prefix, event.value, group)
+                elif prefix == _CLAIMS:
+                    await self._see_end(event.key)
+                else:
+                    self._bound.pop(event.key.removeprefix(_VOLUMES), None)
 
-    async def _see(self, prefix: str, value: bytes) -> None:
+    async def _see(self, prefix: str, value: bytes, group: asyncio.TaskGroup) -> None:
         if b'"deletionTimestamp":"' not in value:
             return
         obj = encoding.decode(value)
-        metadata = obj["metadata"]
-        finalizer = CLAIM_FINALIZER if prefix == _CLAIMS else VOLUME_FINALIZER
-        if not metadata.get("deletionTimestamp") or finalizer not in (metadata.get("finalizers") or ()):
-            return
         if prefix == _VOLUMES:
-            if (obj.get("status") or {}).get("phase") != "Bound":
-                await self._release(obj)
-        elif metadata["uid"] not in self._waiting:
-            task = asyncio.create_task(self._release_unused(obj), name=f"release claim {metadata['name']}")
-            self._waiting[metadata["uid"]] = task
-            task.add_done_callback(lambda _: self._waiting.pop(metadata["uid"], None))
+            await self._see_volume(obj)
+            return
+        metadata = obj["metadata"]
+        if not _is_held(obj, CLAIM_FINALIZER):
+            return
+        if metadata["uid"] not in self._waiting:
+            task = group.create_task(self._release_unused(obj), name=f"release claim {metadata['name']}")
+            self._waiting.add(metadata["uid"])
+            task.add_done_callback(lambda _: self._waiting.discard(metadata["uid"]))
+
+    async def _see_end(self, key: str) -> None:
+        """Look again at the deleted volumes that a claim used."""
+        for name in [name for name, claim in self._bound.items() if _CLAIMS + "/".join(claim) == key]:
+            self._bound.pop(name, None)
+            if (entry := await self._context.store.get(_VOLUMES + name)) is not None:
+                await self._see_volume(encoding.decode(entry.value))
+
+    async def _see_volume(self, volume: Object) -> None:
+        """Release a deleted volume that no claim of this server uses."""
+        if not _is_held(volume, VOLUME_FINALIZER):
+            return
+        name, claim = volume["metadata"]["name"], volume["spec"].get("claimRef") or {}
+        if (volume.get("status") or {}).get("phase") == "Bound" and claim:
+            where = str(claim.get("namespace")), str(claim.get("name"))
+            # Before the read: the claim may be removed right after it.
+            self._bound[name] = where
+            if await self._has_claim(_CLAIMS + "/".join(where), claim.get("uid")):
+                return
+        self._bound.pop(name, None)
+        await self._release(volume)
+
+    async def _has_claim(self, key: str, uid: str | None) -> bool:
+        """Return whether the claim exists, with this uid if there is one; a damaged one does until it is removed."""
+        try:
+            entry = await self._context.store.get(key)
+        except ValueDamaged:
+            return True
+        return entry is not None and uid in (None, "", encoding.read_revision_and_uid(entry.value).uid)
 
     async def _release_unused(self, claim: Object) -> None:
         """Wait until no pod uses a claim, and release it."""
@@ -93,6 +127,12 @@ class StorageProtection:
         with contextlib.suppress(NotFound):
             change = same_uid(metadata["uid"], without_finalizer(finalizer))
             await self._writer.change(info, namespace, metadata["name"], change, WriteOptions())
+
+
+def _is_held(obj: Object, finalizer: str) -> bool:
+    """Return whether an object is being deleted and has the finalizer."""
+    metadata = obj["metadata"]
+    return bool(metadata.get("deletionTimestamp")) and finalizer in (metadata.get("finalizers") or ())
 
 
 def _is_used_by(claim: Object, value: bytes) -> bool:

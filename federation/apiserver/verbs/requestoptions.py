@@ -61,6 +61,8 @@ class RegistryOptions:
     """How often stored bytes are written to the status of ResourceQuotas that limit them, and to the metrics."""
     gc_interval_s: float = 30.0
     """How often the garbage collector retries owner references that it could not resolve."""
+    collects_pods: bool = False
+    """Whether deleted pods are removed whose node does not exist here: no kubelet ends their grace period."""
 
 
 @dataclass(frozen=True, slots=True)

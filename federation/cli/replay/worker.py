@@ -4,6 +4,7 @@
 """
 
 import os
+import resource
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -48,10 +49,16 @@ def answer(order: Object) -> Object:
 def main() -> None:
     """Answer one order. It gives way to the control plane for the processor."""
     os.nice(10)
+    order = orjson.loads(sys.stdin.buffer.read())
+    memory_bytes_max = int(order["memoryBytesMax"])
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes_max, memory_bytes_max))
     try:
-        found = answer(orjson.loads(sys.stdin.buffer.read()))
+        found = answer(order)
     except FederationError as error:
         found = {"problem": str(error)}
+    except MemoryError:
+        limit = f"{memory_bytes_max >> 20} MiB of memory"
+        found = {"problem": f"since: the replay needs more than {limit}; choose a later time, or use fedctl replay"}
     sys.stdout.buffer.write(orjson.dumps(found))
 
 

@@ -43,9 +43,7 @@ class StatusAggregateOptions:
     )
 
 
-_TRIGGERS = Triggers(
-    annotations=True, owner_references=True, deletion=False, status=lambda federated: federated.get("status")
-)
+_TRIGGERS = Triggers(annotations=True, owner_references=True, status=lambda federated: federated.get("status"))
 
 
 class StatusAggregateController:

@@ -28,7 +28,7 @@ class StatusCollectOptions:
     )
 
 
-_TRIGGERS = Triggers(added=False, generation=False, deletion=False, labels=True, status=stale_clusters)
+_TRIGGERS = Triggers(added=False, generation=False, labels=True, status=stale_clusters)
 
 
 class StatusCollectController:

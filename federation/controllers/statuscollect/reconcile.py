@@ -1,8 +1,9 @@
 """The steps of status collection for one federated object: read the caches, compare, write once.
 
-A cluster that does not answer keeps its entry: its cache stays, and after a restart the stored entry stays. A missing
-field is reported in the entry's `error` only: every new object lacks its status at first, and KubeAdmiral's event for
-that would cost more writes than the status itself.
+A cluster that does not answer keeps its entry: its cache stays, and after a restart the stored entry stays. An object
+that is being deleted is collected until its last member object is gone, if it has a CollectedStatus. A missing field
+is reported in the entry's `error` only: every new object lacks its status at first, and KubeAdmiral's event for that
+would cost more writes than the status itself.
 """
 
 from collections.abc import Mapping
@@ -62,9 +63,6 @@ class Reconciler:
         if federated is None or type_ is None or not type_.collect or not type_.status_fields:
             self._pace.take(key)
             return DONE
-        if federated["metadata"].get("deletionTimestamp"):
-            self._pace.take(key)
-            return DONE
         if (remaining_s := self._pace.remaining_s(key, self._clock.monotonic())) > 0:
             return Result(requeue_after_s=remaining_s)
         self._pace.take(key)
@@ -105,6 +103,7 @@ class Reconciler:
     ) -> None:
         """Create the CollectedStatus or patch its changed fields."""
         resource = COLLECTED_STATUSES if key.namespace else CLUSTER_COLLECTED_STATUSES
+        is_deleted = bool(federated["metadata"].get("deletionTimestamp"))
         present: Object | None = None
         if uncached or key not in self._written:
             try:
@@ -120,8 +119,8 @@ class Reconciler:
             if present is not None and _hash_stored(present) == _hash(federated, entries):
                 self._written[key] = _hash(federated, entries)
                 return
-            if present is None and not any(entries):
-                return
+            if present is None and (is_deleted or not any(entries)):
+                return  # a namespace that is being deleted takes no new objects, and removes those that it has
         body = _to_object(resource, key, federated, entries, to_rfc3339(self._clock.now()))
         try:
             if present is None and key not in self._written:
@@ -130,6 +129,8 @@ class Reconciler:
                 await self._patch(resource, key, body)
         except NotFound:
             self._written.pop(key, None)
+            if is_deleted:
+                return
             raise
         self._written[key] = _hash(federated, entries)
         self._pace.wrote(key, self._clock.monotonic())

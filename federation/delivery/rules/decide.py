@@ -16,6 +16,7 @@ from federation.delivery.rules.plan import PENDING_STATUS, to_operation
 from federation.delivery.rules.status import ClusterStatus, describe_unserved
 from federation.delivery.rules.waits import (
     ask_end,
+    await_finalizers,
     await_followers,
     await_removal,
     freeze,
@@ -87,10 +88,6 @@ def _confirm(status: ClusterStatus) -> Callable[[Facts], Decision]:
     return _status(status, question=Question.CONFIRM, shows_object=False)
 
 
-def _unserved(facts: Facts) -> Decision:
-    return Decision(status=ClusterStatus.KIND_NOT_SERVED, message=describe_unserved(facts.kind), shows_object=False)
-
-
 def _unseen(facts: Facts) -> Decision:
     """Wait for the cache: the published status stays for a while, as lists take some time after a start."""
     if not (facts.is_selected or facts.is_recorded or facts.is_deleted):
@@ -123,7 +120,7 @@ ROWS: tuple[Row, ...] = (
         "placed, the cluster does not serve the kind, or not in this version",
         "`KindNotServed` (ours), until it does",
         lambda f: not f.sight.is_served and f.is_placed and not f.cluster.terminating and f.finished is None,
-        _unserved,
+        lambda f: Decision(status=_S.KIND_NOT_SERVED, message=describe_unserved(f.kind), shows_object=False),
     ),
     Row(
         "new and unseen",
@@ -156,9 +153,9 @@ ROWS: tuple[Row, ...] = (
     Row(
         "being removed",
         "deleted or not placed, the object is terminating",
-        "`WaitingForRemoval`",
+        "`WaitingForRemoval`; the message names the finalizers that hold it there (ours)",
         lambda f: f.exists and f.observed.terminating and not f.is_placed and not f.is_cascading,
-        _status(_S.WAITING_FOR_REMOVAL),
+        await_finalizers,
     ),
     Row(
         "kept",

@@ -32,6 +32,13 @@ def keep_old_copy(facts: Facts) -> Decision:
     return Decision(status=ClusterStatus.WAITING_FOR_REMOVAL, message=message)
 
 
+def await_finalizers(facts: Facts) -> Decision:
+    """Wait until the member's own controllers have removed their finalizers, and name these."""
+    finalizers = sorted(map(str, (facts.live or {}).get("metadata", {}).get("finalizers") or ()))
+    message = f"its finalizers [{','.join(finalizers)}] hold it there" if finalizers else ""
+    return Decision(status=ClusterStatus.WAITING_FOR_REMOVAL, message=message)
+
+
 def await_removal(facts: Facts) -> Decision:
     """Wait until a copy that must not run twice is gone elsewhere."""
     message = f"the copy in {facts.waits_for_removal} has to be gone first"

@@ -33,10 +33,16 @@ def merge_claim(source: Mapping[str, Any], members: Members, context: Context) -
 
 
 def merge_volume(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
-    """Return the volume's status, None without a member object."""
-    if not members:
+    """Return the volume's status, None without a member object.
+
+    A volume that is being deleted and that no member has any more is bound nowhere: a phase of before would say so for
+    ever, and a controller of the host that asks for it would keep the volume.
+    """
+    previous = status_of(source)
+    is_deleted = bool((source.get("metadata") or {}).get("deletionTimestamp"))
+    if not members and not (is_deleted and previous.get("phase") == "Bound"):
         return None
-    phase, previous = _worst_phase(members, _VOLUME_PHASES), status_of(source)
+    phase = _worst_phase(members, _VOLUME_PHASES) if members else "Released"
     changed = previous.get("lastPhaseTransitionTime") if previous.get("phase") == phase else None
     status: Object = {"phase": phase, "lastPhaseTransitionTime": changed or to_rfc3339(context.now)}
     for cluster in sorted(members):

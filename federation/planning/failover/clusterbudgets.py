@@ -117,7 +117,7 @@ class WaveBudgets:
                 return limit.closed
             others = (self._unavailable & limit.selected) - {name}
             if len(others) >= limit.most:
-                return _exhausted(limit.label, others, limit.most, len(limit.selected))
+                return _exhausted(limit.label, len(others), limit.most, len(limit.selected))
         return None
 
 
@@ -177,7 +177,7 @@ def _judge(
         return closed
     others = {each.name for each in selected if each.name != cluster.name and _comes_first(each, cluster)}
     most = _resolve(spec.get("maxUnavailable"), len(selected))
-    return None if len(others) < most else _exhausted(label, others, most, len(selected))
+    return None if len(others) < most else _exhausted(label, len(others), most, len(selected))
 
 
 def _sorted(budgets: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -198,9 +198,9 @@ def _closed(label: str, spec: Mapping[str, Any], now: datetime) -> Blocked | Non
     return Blocked(label, f"ClusterDisruptionBudget {label} allows no disruption now: {text}", opens)
 
 
-def _exhausted(label: str, others: Collection[str], most: int, total: int) -> Blocked:
-    names = f" ({', '.join(sorted(others)[:5])})" if others else ""
-    text = f"{len(others)} of {total} clusters are unavailable already{names}"
+def _exhausted(label: str, others: int, most: int, total: int) -> Blocked:
+    """Return that a budget is used up. Rollouts and clusters show it to tenants, so it names no cluster."""
+    text = f"{others} of {total} clusters are unavailable already"
     return Blocked(label, f"ClusterDisruptionBudget {label} allows {most} unavailable clusters; {text}")
 
 

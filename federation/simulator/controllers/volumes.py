@@ -76,9 +76,12 @@ class VolumeController:
         return _DONE
 
     async def _reconcile_volume(self, name: str) -> None:
-        """Bring the phase of a volume up to date, and delete a provisioned one whose claim is gone."""
+        """Bring the phase of a volume up to date, and delete a provisioned one whose claim is gone.
+
+        A volume that is being deleted is released, too: until then a finalizer holds it.
+        """
         volume = self._volumes.get("", name)
-        if volume is None or podsof.is_terminating(volume):
+        if volume is None:
             return
         reference = volume["spec"].get("claimRef")
         phase = "Available"

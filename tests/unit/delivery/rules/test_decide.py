@@ -18,7 +18,7 @@ from federation.delivery.rules.decide import ROWS, decide
 from federation.delivery.rules.decision import Decision, Question, describe
 from federation.delivery.rules.facts import Hold
 from federation.delivery.rules.memberrecord import NOTHING_KNOWN, next_failure
-from federation.delivery.rules.plan import Operation, Removal, cluster_state_of, removal_attempt
+from federation.delivery.rules.plan import ObservedObject, Operation, Removal, cluster_state_of, removal_attempt
 from federation.delivery.rules.status import ClusterStatus
 
 _TABLE = Path(__file__).with_name("decisions.txt")
@@ -263,3 +263,10 @@ def test_nothing_is_written_or_removed_while_a_suspension_holds() -> None:
     for name, found in combinations():
         decision = decide(replace(found, suspension=Hold("DeliverySuspension web holds", 60.0)))
         assert decision.operation is None, name
+
+
+def test_an_object_that_finalizers_hold_in_a_member_names_them() -> None:
+    live = {"metadata": {"uid": "1", "deletionTimestamp": "x", "finalizers": ["example.com/b", "example.com/a"]}}
+    decision = decide(facts(is_deleted=True, live=live, observed=ObservedObject(exists=True, terminating=True)))
+    assert (decision.row, decision.status) == ("being removed", ClusterStatus.WAITING_FOR_REMOVAL)
+    assert decision.message == "its finalizers [example.com/a,example.com/b] hold it there"

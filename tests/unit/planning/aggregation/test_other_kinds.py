@@ -14,6 +14,7 @@ from federation.planning.aggregation.aggregators import merge_of
 from federation.planning.aggregation.context import Context
 from federation.planning.aggregation.mergedconditions import merge_conditions
 from federation.planning.aggregation.plausibility import plausible
+from federation.planning.aggregation.volumes import merge_volume
 from federation.planning.status.completeness import is_degraded, is_in_progress
 from federation.planning.status.staleness import last_known
 
@@ -108,6 +109,18 @@ def test_a_volume_has_the_worst_phase_since_it_changed() -> None:
     assert status == {"phase": "Failed", "message": "[north]: gone", "lastPhaseTransitionTime": STAMP}
     before = {"phase": "Bound", "lastPhaseTransitionTime": "2025-01-01T00:00:00Z"}
     assert merged(TYPES["PersistentVolume"], before, east={"phase": "Bound"}) == before
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_deleted", "expected"),
+    [("Bound", True, "Released"), ("Bound", False, None), ("Failed", True, None)],
+)
+def test_a_deleted_volume_that_no_member_has_is_bound_nowhere(
+    phase: str, is_deleted: bool, expected: str | None
+) -> None:
+    source = {"metadata": {"deletionTimestamp": STAMP} if is_deleted else {}, "status": {"phase": phase}}
+    status = merge_volume(source, {}, Context(NOW))
+    assert (status or {}).get("phase") == expected
 
 
 def test_an_autoscaler_sums_replicas_and_merges_conditions() -> None:
