@@ -1,6 +1,7 @@
 """Generate the references of settings, metrics, wire names, and decisions of sync from the code that defines them.
 
-`python tools/generate_references.py` writes three pages of `docs/reference`, and parts of `sync.md` between marks;
+`python tools/generate_references.py` writes three pages of `docs/reference`, and parts of `sync.md` and `finalizers.md`
+between marks;
 `--check` writes nothing and exits 1 if a page is out of date.
 """
 
@@ -10,7 +11,7 @@ import itertools
 import pkgutil
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +22,7 @@ import federation
 from federation.api import names
 from federation.delivery.rules import memberrecord
 from federation.delivery.rules.decide import ROWS
+from federation.planning.status.finalizers import OF_HOST, OURS, Finalizer
 from federation.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -164,16 +166,32 @@ def decisions() -> str:
     return "\n".join(["| | facts | action or status |", "|---|---|---|", *rows]) + "\n"
 
 
+def finalizer_table(rows: Iterable[Finalizer]) -> str:
+    """Return the table of finalizers."""
+    head = ["| finalizer | of | ends when | its wait is reported by | to end it before |", "|---|---|---|---|---|"]
+    cells = [f"| `{each.name}` | {each.of} | {each.ends} | {each.reported} | {each.remedy} |" for each in rows]
+    return "\n".join([*head, *cells]) + "\n"
+
+
 def sync_page() -> str:
     """Return the page of sync with its generated parts."""
-    text = (FOLDER / "sync.md").read_text()
     parts = {"decisions": decisions(), "record": f"```mermaid\n{memberrecord.diagram()}```\n"}
+    return _with_parts("sync.md", parts)
+
+
+def finalizers_page() -> str:
+    """Return the page of finalizers with its generated tables."""
+    return _with_parts("finalizers.md", {"ours": finalizer_table(OURS), "host": finalizer_table(OF_HOST)})
+
+
+def _with_parts(page: str, parts: Mapping[str, str]) -> str:
+    text = (FOLDER / page).read_text()
     for name, part in parts.items():
         begin, end = f"<!-- {name}: generated -->\n", f"<!-- {name}: end -->\n"
         before, _, rest = text.partition(begin)
         _, found, after = rest.partition(end)
         if not found:
-            raise SystemExit(f"docs/reference/sync.md has no marks of {name}")
+            raise SystemExit(f"docs/reference/{page} has no marks of {name}")
         text = f"{before}{begin}\n{part}\n{end}{after}"
     return text
 
@@ -185,6 +203,7 @@ def pages() -> dict[Path, str]:
         FOLDER / "settings.md": settings_page(),
         FOLDER / "wire-names.md": names_page(),
         FOLDER / "sync.md": sync_page(),
+        FOLDER / "finalizers.md": finalizers_page(),
     }
 
 

@@ -211,6 +211,10 @@ KUBEFED_ORPHAN = "kubefed.io/orphan"
 FEDERATE_FINALIZER = _A + "federate-controller"
 SYNC_FINALIZER = _A + "sync-controller"
 CASCADING_DELETE_FINALIZER = _A + "cascading-delete"
+CLUSTER_FINALIZER = _A + "federated-cluster-controller"
+"""On a FederatedCluster until the member is cleaned up."""
+TYPE_CONFIG_FINALIZER = "federation.kubeadmiral.io/type-in-use"
+"""On a FederatedTypeConfig while objects are federated by it."""
 
 # Pipeline controllers (FederatedTypeConfig.spec.controllers, placements[].controller, overrides[].controller)
 GLOBAL_SCHEDULER = _A + "global-scheduler"

@@ -4,7 +4,15 @@ Finalizers are a list, and a merge patch replaces lists, so a patch made of thes
 resourceVersion of the object that they were made from.
 """
 
+from federation.apimachinery.objectmeta import FOREGROUND, ORPHAN
 from federation.apimachinery.resources import Object
+
+__all__ = ("FOREGROUND", "ORPHAN")
+CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
+VOLUME_PROTECTION = "kubernetes.io/pv-protection"
+DEFINITION_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+NAMESPACE_CONTENT = "kubernetes"
+"""In `spec.finalizers` of a namespace."""
 
 
 def has_finalizer(obj: Object, name: str) -> bool:

@@ -76,6 +76,22 @@ async def test_objects_are_orphaned_or_removed_as_asked(annotation: str, value: 
         await world.until_gone(DEPLOYMENTS, "web")
 
 
+async def test_a_deletion_goes_on_when_a_configuration_that_was_removed_by_force_is_created_again() -> None:
+    async with a_world() as world:
+        await _deleted_while_in_use(world)
+        config = await world.user.get(FEDERATED_TYPE_CONFIGS, NAME)
+        await world.merge(FEDERATED_TYPE_CONFIGS, NAME, {"metadata": {"finalizers": None}}, "")
+        await world.user.delete(DEPLOYMENTS, "web", "default")
+        await world.pass_time(30)
+        assert await world.replicas("web") == {"east": 1, "north": 1}
+        messages = {text for reason, text in await world.events() if reason == EVENT_TYPE_CONFIG_IN_USE}
+        assert any("removed while objects are federated by it: 1" in text for text in messages), messages
+        again = {"name": NAME, "annotations": config["metadata"].get("annotations") or {}}
+        await world.create(FEDERATED_TYPE_CONFIGS, {**config, "metadata": again})
+        await world.until_gone(DEPLOYMENTS, "web")
+        await world.until_replicas("web", {})
+
+
 async def test_a_type_without_objects_goes_at_once() -> None:
     async with a_world() as world:
         await world.user.delete(FEDERATED_TYPE_CONFIGS, NAME)

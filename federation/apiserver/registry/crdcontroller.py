@@ -18,6 +18,7 @@ from federation.apimachinery.conditions import set_condition
 from federation.apimachinery.effect import Effect, is_called
 from federation.apimachinery.errors import AlreadyExists, ApiError, NotFound, ValueDamaged, invalid
 from federation.apimachinery.fielderrors import Causes
+from federation.apimachinery.finalizers import DEFINITION_CLEANUP
 from federation.apimachinery.resources import CRDS, Object, Resource
 from federation.apiserver.registry.deletions import is_same, precondition, same_uid
 from federation.apiserver.semantics.conversion.conversion import CRConverter
@@ -31,7 +32,7 @@ from federation.apiserver.semantics.crd.schemavalidation import schema_checks
 from federation.apiserver.semantics.crd.structural import from_openapi
 from federation.apiserver.semantics.encoding import encoding
 from federation.apiserver.semantics.kinds.kinds import ALL_VERBS, KindInfo, PrinterColumn, ScalePaths
-from federation.apiserver.semantics.strategies.crds import CLEANUP_FINALIZER, CustomResourceStrategy
+from federation.apiserver.semantics.strategies.crds import CustomResourceStrategy
 from federation.apiserver.store.interface import EventType
 from federation.apiserver.verbs.context import VerbContext
 from federation.apiserver.verbs.deletes import Deleter
@@ -98,7 +99,7 @@ class CRDController:
 
             def start(obj: Object) -> None:
                 metadata = obj["metadata"]
-                uid, is_waiting = metadata["uid"], CLEANUP_FINALIZER in (metadata.get("finalizers") or ())
+                uid, is_waiting = metadata["uid"], DEFINITION_CLEANUP in (metadata.get("finalizers") or ())
                 if metadata.get("deletionTimestamp") and is_waiting and uid not in cleaning:
                     cleaning.add(uid)
                     task = group.create_task(self._clean_up(obj), name=f"clean up {metadata['name']}")
@@ -250,7 +251,7 @@ class CRDController:
         with contextlib.suppress(NotFound):
             if info is not None and info.is_custom:
                 await self._delete_instances(info, name, uid)
-            change = same_uid(uid, without_finalizer(CLEANUP_FINALIZER))
+            change = same_uid(uid, without_finalizer(DEFINITION_CLEANUP))
             await self._writer.change(crds, "", name, change, WriteOptions())
 
     async def _delete_instances(self, info: KindInfo, name: str, uid: str) -> None:

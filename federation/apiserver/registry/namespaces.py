@@ -12,11 +12,11 @@ import contextlib
 
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import ApiError, NotFound, ValueDamaged
+from federation.apimachinery.finalizers import NAMESPACE_CONTENT
 from federation.apimachinery.resources import NAMESPACES, Object
 from federation.apiserver.registry.deletions import is_same, precondition, same_uid
 from federation.apiserver.registry.namespaceconditions import RemainingContent
 from federation.apiserver.semantics.encoding import encoding
-from federation.apiserver.semantics.strategies.core import NAMESPACE_FINALIZER
 from federation.apiserver.store.interface import EventType
 from federation.apiserver.verbs.context import VerbContext
 from federation.apiserver.verbs.deletes import Deleter
@@ -112,7 +112,7 @@ class NamespaceController:
             finalizers = (live.get("spec") or {}).get("finalizers") or []
             return {
                 **live,
-                "spec": {"finalizers": [entry for entry in finalizers if entry != NAMESPACE_FINALIZER]},
+                "spec": {"finalizers": [entry for entry in finalizers if entry != NAMESPACE_CONTENT]},
             }, False
 
         entry = await self._context.store.get(_PREFIX + name)

@@ -11,10 +11,10 @@ import contextlib
 from functools import partial
 
 from federation.apimachinery.errors import NotFound, ValueDamaged
+from federation.apimachinery.finalizers import CLAIM_PROTECTION, VOLUME_PROTECTION
 from federation.apimachinery.resources import Object
 from federation.apiserver.registry.deletions import same_uid
 from federation.apiserver.semantics.encoding import encoding
-from federation.apiserver.semantics.strategies.storage import CLAIM_FINALIZER, VOLUME_FINALIZER
 from federation.apiserver.store.interface import EventType
 from federation.apiserver.verbs.context import VerbContext
 from federation.apiserver.verbs.requestoptions import WriteOptions
@@ -71,7 +71,7 @@ class StorageProtection:
             await self._see_volume(obj)
             return
         metadata = obj["metadata"]
-        if not _is_held(obj, CLAIM_FINALIZER):
+        if not _is_held(obj, CLAIM_PROTECTION):
             return
         if metadata["uid"] not in self._waiting:
             task = group.create_task(self._release_unused(obj), name=f"release claim {metadata['name']}")
@@ -87,7 +87,7 @@ class StorageProtection:
 
     async def _see_volume(self, volume: Object) -> None:
         """Release a deleted volume that no claim of this server uses."""
-        if not _is_held(volume, VOLUME_FINALIZER):
+        if not _is_held(volume, VOLUME_PROTECTION):
             return
         name, claim = volume["metadata"]["name"], volume["spec"].get("claimRef") or {}
         if (volume.get("status") or {}).get("phase") == "Bound" and claim:
@@ -123,7 +123,7 @@ class StorageProtection:
     async def _release(self, obj: Object) -> None:
         metadata = obj["metadata"]
         namespace = metadata.get("namespace", "")
-        info, finalizer = (self._claims, CLAIM_FINALIZER) if namespace else (self._volumes, VOLUME_FINALIZER)
+        info, finalizer = (self._claims, CLAIM_PROTECTION) if namespace else (self._volumes, VOLUME_PROTECTION)
         with contextlib.suppress(NotFound):
             change = same_uid(metadata["uid"], without_finalizer(finalizer))
             await self._writer.change(info, namespace, metadata["name"], change, WriteOptions())

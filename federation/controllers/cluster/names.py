@@ -1,7 +1,4 @@
-"""Names that only the cluster controller writes: its finalizer, condition reasons and event reasons."""
-
-# Finalizers
-FEDERATED_CLUSTER_FINALIZER = "kubeadmiral.io/federated-cluster-controller"
+"""Names that only the cluster controller writes: condition reasons and event reasons."""
 
 # Condition reasons of a FederatedCluster
 REASON_CLUSTER_JOINED = "ClusterJoined"

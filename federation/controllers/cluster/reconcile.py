@@ -31,7 +31,7 @@ from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
 
 _FINAL_REASONS = frozenset({clusternames.REASON_CLUSTER_UNJOINABLE, names.REASON_JOIN_TIMEOUT_EXCEEDED})
-_OURS = (clusternames.FEDERATED_CLUSTER_FINALIZER, names.CASCADING_DELETE_FINALIZER)
+_OURS = (names.CLUSTER_FINALIZER, names.CASCADING_DELETE_FINALIZER)
 _RETRY_S_MIN = 0.5
 _RETRY_S_MAX = 30.0
 _NOT_YET_RETRY_S = 0.5
@@ -250,10 +250,10 @@ class Reconciler:
 
     async def _leave(self, name: str, cluster: Object) -> Result:
         """Clean the member up once no other finalizer is left, then remove our own."""
-        if not has_finalizer(cluster, clusternames.FEDERATED_CLUSTER_FINALIZER):
+        if not has_finalizer(cluster, names.CLUSTER_FINALIZER):
             return DONE
         is_joined = (cluster.get("status") or {}).get("joinPerformed")
-        if without_finalizers(cluster, clusternames.FEDERATED_CLUSTER_FINALIZER):
+        if without_finalizers(cluster, names.CLUSTER_FINALIZER):
             # Other controllers still need the member: after a restart it is connected here.
             return await self._follow(name, cluster) if is_joined else DONE
         if is_joined:
@@ -277,7 +277,7 @@ class Reconciler:
             text = f"removed by force ({reason}); the member was not cleaned up: {error}"
             self._recorder.event(cluster, WARNING, clusternames.EVENT_REMOVED_BY_FORCE, text)
         current = self._publisher.cluster(name) or cluster
-        others = without_finalizers(current, clusternames.FEDERATED_CLUSTER_FINALIZER)
+        others = without_finalizers(current, names.CLUSTER_FINALIZER)
         await self._publisher.set_finalizers(current, others)
         self._forget(name)
         return DONE

@@ -30,13 +30,15 @@ from federation.controllers.federate.names import (
     EVENT_UPDATE_FEDERATED_OBJECT,
     ORPHAN_FINALIZER,
 )
+from federation.delivery.rules.names import EVENT_DELETION_WAITS
 from federation.planning.federatedobject import builder, eligibility
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_from, is_hand_written, is_wanted
+from federation.planning.status.finalizers import foreign_finalizers
 from federation.planning.waves.rolloutpart import rollout_part
 from federation.planning.waves.waverules import mark_change
 from federation.runtime.controller import DONE, Key, Result, key_of
-from federation.runtime.events import WARNING
+from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.federatedobjects import to_draft
 from federation.runtime.host import Host
 
@@ -249,6 +251,9 @@ class Reconciler:
             return
         with contextlib.suppress(NotFound):
             await self._set_finalizers(type_, source, without_finalizers(source, names.FEDERATE_FINALIZER))
+            if foreign := foreign_finalizers(source):
+                text = "no cluster has it any more; on the host it stays until their controllers remove its finalizers"
+                self._recorder.event(source, NORMAL, EVENT_DELETION_WAITS, f"{text} [{','.join(foreign)}]")
 
     async def _delete_without_source(self, key: SourceKey) -> None:
         """Delete the federated object of a source that was deleted without waiting for it.

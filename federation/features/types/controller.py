@@ -19,7 +19,7 @@ class TypeConfigController:
     def __init__(self, host: Host) -> None:
         self._objects = host.objects
         self._configs = host.informers.for_resource(FEDERATED_TYPE_CONFIGS)
-        reconciler = Reconciler(host, config=lambda name: self._configs.get("", name))
+        self._reconciler = reconciler = Reconciler(host, config=lambda name: self._configs.get("", name))
         self.controller: Controller[str] = Controller(
             "typeconfig", reconciler.reconcile, workers=_WORKERS, clock=host.clock
         )
@@ -30,6 +30,8 @@ class TypeConfigController:
         await self._objects.wait_synced()
         await self.controller.run()
 
-    def _on_config(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
+    def _on_config(self, old: Object | None, new: Object | None) -> None:
         if new is not None:
             self.controller.enqueue(new["metadata"]["name"])
+        elif old is not None:
+            self._reconciler.report_removed(old)

@@ -4,9 +4,6 @@
 SHIPPED_TYPES = "shipped-type-configs"
 """The ConfigMap in the system namespace that records which FederatedTypeConfigs were shipped to this host, and how."""
 
-# Finalizer of FederatedTypeConfigs
-TYPE_CONFIG_FINALIZER = "federation.kubeadmiral.io/type-in-use"
-
 # Event reasons of FederatedTypeConfigs
 EVENT_TYPE_CONFIG_IN_USE = "TypeConfigInUse"
 EVENT_KIND_NOT_FEDERATED = "KindNotFederated"

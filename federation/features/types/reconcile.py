@@ -13,7 +13,7 @@ from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.errors import Conflict, NotFound
 from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
 from federation.apimachinery.resources import Object
-from federation.features.types.names import EVENT_TYPE_CONFIG_IN_USE, TYPE_CONFIG_FINALIZER
+from federation.features.types.names import EVENT_TYPE_CONFIG_IN_USE
 from federation.runtime.controller import DONE, Result, key_of
 from federation.runtime.events import WARNING
 from federation.runtime.host import Host
@@ -38,10 +38,10 @@ class Reconciler:
         if config is None:
             return DONE
         if not config["metadata"].get("deletionTimestamp"):
-            if not has_finalizer(config, TYPE_CONFIG_FINALIZER):
-                await self._set_finalizers(config, with_finalizers(config, TYPE_CONFIG_FINALIZER))
+            if not has_finalizer(config, names.TYPE_CONFIG_FINALIZER):
+                await self._set_finalizers(config, with_finalizers(config, names.TYPE_CONFIG_FINALIZER))
             return DONE
-        if not has_finalizer(config, TYPE_CONFIG_FINALIZER):
+        if not has_finalizer(config, names.TYPE_CONFIG_FINALIZER):
             return DONE
         try:
             type_ = from_config(config)
@@ -51,8 +51,21 @@ class Reconciler:
             result = await self._end(config, type_)
             if result is not None:
                 return result
-        await self._set_finalizers(config, without_finalizers(config, TYPE_CONFIG_FINALIZER))
+        await self._set_finalizers(config, without_finalizers(config, names.TYPE_CONFIG_FINALIZER))
         return DONE
+
+    def report_removed(self, config: Object) -> None:
+        """Say what a configuration leaves behind whose finalizer somebody removed."""
+        try:
+            count = len(self._objects.of_type(from_config(config)))
+        except (ValueError, KeyError, TypeError):
+            return
+        if count:
+            text = (
+                f"it was removed while objects are federated by it: {count}; their copies stay, and their deletion"
+                " waits until the configuration is created again"
+            )
+            self._recorder.event(config, WARNING, EVENT_TYPE_CONFIG_IN_USE, text)
 
     async def _end(self, config: Object, type_: FederatedType) -> Result | None:
         """End the federation of the type's objects as asked; None when none is left."""

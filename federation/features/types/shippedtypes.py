@@ -20,7 +20,7 @@ from federation.apimachinery.effect import Effect
 from federation.apimachinery.errors import AlreadyExists, ApiError, NotFound
 from federation.apimachinery.resources import CONFIGMAPS, Object, Resource
 from federation.client.client import Client
-from federation.features.types.names import SHIPPED_TYPES, TYPE_CONFIG_FINALIZER
+from federation.features.types.names import SHIPPED_TYPES
 from federation.features.types.rules import first_shipped, plan_update, shipped_part
 from federation.planning.federatedobject.hosteffect import ACTING, has_effect, is_servers_own
 
@@ -64,7 +64,7 @@ async def _ship(client: Client, config: Object, live: Object | None, recorded: s
     """Create or update one configuration; ApiError if refused, ValueError or TypeError for a damaged record."""
     if recorded is None:
         if live is None:
-            metadata = {**config["metadata"], "finalizers": [TYPE_CONFIG_FINALIZER]}
+            metadata = {**config["metadata"], "finalizers": [names.TYPE_CONFIG_FINALIZER]}
             with contextlib.suppress(AlreadyExists):  # of another process that starts
                 await client.create(FEDERATED_TYPE_CONFIGS, {**config, "metadata": metadata})
         return  # one that exists was written by an administrator, or derived for a policy

@@ -21,7 +21,6 @@ from federation.cli import joining
 from federation.cli.joining import JoinRequest
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
-from federation.controllers.cluster.names import FEDERATED_CLUSTER_FINALIZER
 
 UNREACHABLE = "https://127.0.0.1:1"
 """Nothing listens there."""
@@ -209,10 +208,10 @@ async def test_unjoining_names_an_unknown_cluster_and_remaining_finalizers(host:
     with pytest.raises(ConfigurationError, match='"west" is not joined'):
         await joining.unjoin(host, "west", ManualClock(), 60)
 
-    await _a_cluster(host, finalizers=[FEDERATED_CLUSTER_FINALIZER])
+    await _a_cluster(host, finalizers=[names.CLUSTER_FINALIZER])
     clock = ManualClock()
     leaving = asyncio.create_task(joining.unjoin(host, "east", clock, 10))
     await asyncio.sleep(0)
     await clock.advance(11)
-    with pytest.raises(FederationError, match=f"still leaving after 10 s .*{FEDERATED_CLUSTER_FINALIZER}"):
+    with pytest.raises(FederationError, match=f"still leaving after 10 s .*{names.CLUSTER_FINALIZER}"):
         await leaving

@@ -6,6 +6,7 @@ from typing import ClassVar
 from federation.apimachinery import nameformats
 from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.fielderrors import Causes, forbidden, immutable, invalid, required
+from federation.apimachinery.finalizers import NAMESPACE_CONTENT
 from federation.apimachinery.objectmeta import validate_labels
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.strategies.base import StatusFields, Strategy
@@ -26,7 +27,6 @@ from federation.apiserver.semantics.validation.quantityvalidation import is_coun
 from federation.apiserver.semantics.validation.quotavalidation import validate_scopes
 from federation.apiserver.semantics.validation.selectorvalidation import validate_taints
 
-NAMESPACE_FINALIZER = "kubernetes"
 _PROTECTED = frozenset({"default", "kube-system", "kube-public"})
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
@@ -48,8 +48,8 @@ class NamespaceStrategy(Strategy):
 
     def prepare_create(self, obj: Object) -> None:
         finalizers = (obj.get("spec") or {}).get("finalizers") or []
-        if NAMESPACE_FINALIZER not in finalizers:
-            finalizers = [*finalizers, NAMESPACE_FINALIZER]
+        if NAMESPACE_CONTENT not in finalizers:
+            finalizers = [*finalizers, NAMESPACE_CONTENT]
         obj["spec"] = {"finalizers": finalizers}
         obj["status"] = {"phase": "Active"}
 

@@ -2,11 +2,10 @@
 
 from federation.apimachinery import conditions
 from federation.apimachinery.equality import is_json_equal
+from federation.apimachinery.finalizers import DEFINITION_CLEANUP
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.strategies.base import GenerationStrategy
 from federation.apiserver.semantics.validation.kindwarnings import finalizer_warnings
-
-CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
 class CustomResourceDefinitionStrategy(GenerationStrategy):
@@ -35,8 +34,8 @@ class CustomResourceDefinitionStrategy(GenerationStrategy):
         """
         metadata = obj["metadata"]
         finalizers = metadata.get("finalizers") or []
-        if CLEANUP_FINALIZER not in finalizers:
-            metadata["finalizers"] = [*finalizers, CLEANUP_FINALIZER]
+        if DEFINITION_CLEANUP not in finalizers:
+            metadata["finalizers"] = [*finalizers, DEFINITION_CLEANUP]
         existing = (obj.get("status") or {}).get("conditions") or []
         if conditions.is_true(existing, "Terminating"):
             return

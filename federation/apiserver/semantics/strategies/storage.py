@@ -15,6 +15,7 @@ from federation.apimachinery.fielderrors import (
     problems_of,
     required,
 )
+from federation.apimachinery.finalizers import CLAIM_PROTECTION, VOLUME_PROTECTION
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
 from federation.apiserver.semantics.strategies.base import USER_METADATA, GenerationStrategy, Strategy
@@ -48,9 +49,6 @@ from federation.apiserver.semantics.validation.volumevalidation import (
     validate_host_path,
 )
 
-CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
-VOLUME_FINALIZER = "kubernetes.io/pv-protection"
-"""Finalizers of StorageObjectInUseProtection, which `registry/storageprotection.py` removes."""
 _CHOICES = {
     "persistentVolumeReclaimPolicy": ("Delete", "Recycle", "Retain"),
     "volumeMode": ("Block", "Filesystem"),
@@ -77,7 +75,7 @@ class PersistentVolumeClaimStrategy(Strategy):
     """v1 PersistentVolumeClaim: an update may only increase the requested storage and set the volume."""
 
     returns_deleted_object = True
-    initial_finalizers = (CLAIM_FINALIZER,)
+    initial_finalizers = (CLAIM_PROTECTION,)
 
     default = staticmethod(defaults.default_claim)
 
@@ -106,7 +104,7 @@ class PersistentVolumeStrategy(Strategy):
 
     returns_deleted_object = True
     immutable_fields = ("spec.volumeMode",)
-    initial_finalizers = (VOLUME_FINALIZER,)
+    initial_finalizers = (VOLUME_PROTECTION,)
 
     default = staticmethod(defaults.default_volume)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from federation.apimachinery import finalizers
 from federation.apiserver.semantics.defaults import otherdefaults, workloaddefaults
 from federation.apiserver.semantics.strategies import (
     admission,
@@ -546,5 +547,5 @@ def test_deleted_crd_gets_the_cleanup_finalizer_once() -> None:
     obj: Object = {"metadata": {"name": "d", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
     for _ in range(2):
         crds.CustomResourceDefinitionStrategy().prepare_deletion(obj)
-        assert obj["metadata"]["finalizers"] == [crds.CLEANUP_FINALIZER]
+        assert obj["metadata"]["finalizers"] == [finalizers.DEFINITION_CLEANUP]
     assert [found["type"] for found in obj["status"]["conditions"]] == ["Terminating"]
