@@ -1,9 +1,10 @@
 """The command `fedctl doctor`: collect facts about a federation, and print what is wrong and what to do."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
+import typer
 from prometheus_client.parser import text_string_to_metric_families
 
 from federation import __version__
@@ -18,6 +19,7 @@ from federation.apimachinery.errors import (
     Unauthorized,
 )
 from federation.apimachinery.resources import Object, Resource
+from federation.cli.datadoctor import show_data
 from federation.planning.diagnosis.findings import (
     OF_CLUSTERS,
     OF_CONFIGURATIONS,
@@ -42,14 +44,21 @@ _SIGNS = {Level.OK: "ok     ", Level.WARNING: "warning", Level.ERROR: "ERROR  "}
 
 
 def doctor_command(
+    data: Annotated[
+        bool, typer.Option("--data", help="List workloads that would start on empty volumes, and how, instead.")
+    ] = False,
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
     output: flags.OutputFormat = "table",
 ) -> None:
     """Check host, store, certificates, members, deliveries, clocks and versions, and say what to do.
 
-    Exit code 1 if something does not work; warnings do not count.
+    Exit code 1 if something does not work; warnings do not count. With --data, exit code 1 if a workload would start on
+    empty volumes without a further question.
     """
+    if data:
+        execute(show_data(KubeconfigContext(kubeconfig, context), output))
+        return
     execute(run(KubeconfigContext(kubeconfig, context), output))
 
 

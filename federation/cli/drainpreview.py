@@ -5,24 +5,21 @@ from collections.abc import Mapping, Sequence
 from federation.api import names
 from federation.api.resources import (
     CLUSTER_DISRUPTION_BUDGETS,
-    CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_CLUSTERS,
     FEDERATED_ROLLOUTS,
-    PROPAGATION_POLICIES,
 )
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
-from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, Object
+from federation.apimachinery.resources import Object
 from federation.cli.drainitems import item_of, read_types, type_of
+from federation.cli.hostfacts import read_access_modes, read_policies
 from federation.cli.plan.command import make_planner
-from federation.client.client import Client
 from federation.planning.clusters.taintedits import drained
 from federation.planning.failover.clusterbudgets import budgeted_clusters, disruptions_of, find_blocked
 from federation.planning.failover.tolerance import tolerance_of
 from federation.planning.federatedobject.placements import placement_of
 from federation.plans.inventory import read_inventory
-from federation.scheduling.policymatching import PolicyIndex
-from federation.scheduling.policyspec import Policy, compile_valid
+from federation.scheduling.policyspec import Policy
 from federation.scheduling.whatif.planresult import ObjectPlan
 from federation.scheduling.whatif.state import ObjectChange
 from federation.terminal.kubeconfigcontext import KubeconfigContext
@@ -40,7 +37,7 @@ async def preview(context: KubeconfigContext, name: str) -> int:
         forecast = await planner.plan(world, [ObjectChange(FEDERATED_CLUSTERS, "", name, cluster, after)])
         budgets = (await host.list(CLUSTER_DISRUPTION_BUDGETS)).items
         disruptions = list(map(disruptions_of, (await host.list(FEDERATED_ROLLOUTS)).items))
-        types, policies, claims = await read_types(host), await _policies(host), await _claims(host)
+        types, policies, claims = await read_types(host), await read_policies(host), await read_access_modes(host)
     plans = {(plan.namespace, plan.federated_name): plan for plan in forecast.objects}
     lacking = objects = 0
     for federated in world.federated():
@@ -90,20 +87,3 @@ def _obstacle(federated: Object, policy: Policy, claims: Mapping[tuple[str, str]
     if policy.is_sticky:
         return "its policy keeps it where it is"
     return "" if tolerance.may_leave else tolerance.state or "its policy says failover.mode: Never"
-
-
-async def _policies(host: Client) -> PolicyIndex:
-    found = PolicyIndex()
-    for kind in (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES):
-        for policy in compile_valid((await host.list(kind)).items):
-            found.put(policy)
-    return found
-
-
-async def _claims(host: Client) -> dict[tuple[str, str], Sequence[str]]:
-    """Return the access modes of the claims of the host by namespace and name."""
-    claims = (await host.list(PERSISTENT_VOLUME_CLAIMS)).items
-    return {
-        (claim["metadata"]["namespace"], claim["metadata"]["name"]): (claim.get("spec") or {}).get("accessModes") or ()
-        for claim in claims
-    }

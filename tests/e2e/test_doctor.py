@@ -1,6 +1,7 @@
 """`fedctl doctor` and `fedctl support-bundle` on a federation alone: a member stops, and both report on all objects."""
 
 import json
+import subprocess
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,52 @@ SECRET = "correct-horse-battery-staple"
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
     with federation(tmp_path_factory.mktemp("doctor") / "state", members=2) as started:
         yield started
+
+
+DATABASE = """
+apiVersion: core.kubeadmiral.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: p, namespace: data}
+spec:
+  schedulingMode: Divide
+  placement: [{cluster: member-1}]
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: data, labels: {kubeadmiral.io/propagation-policy-name: p}}
+spec:
+  replicas: 1
+  serviceName: db
+  selector: {matchLabels: {a: db}}
+  template: {metadata: {labels: {a: db}}, spec: {containers: [{name: c, image: nginx}]}}
+  volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]
+"""
+
+
+def test_what_would_start_on_empty_volumes_is_listed_with_the_way_and_the_word(running: Federation) -> None:
+    kubeconfig = str(running.directory / "kubeconfig")
+
+    def data(*more: str) -> subprocess.CompletedProcess[str]:
+        return fedctl("doctor", "--data", "--kubeconfig", kubeconfig, *more, check=False)
+
+    running.kubectl("create", "namespace", "data")
+    running.kubectl("apply", "-f", "-", stdin=DATABASE)
+    safe = eventually(data, lambda done: "1 workload with volumes" in done.stdout, what="the database is placed")
+    assert (safe.returncode, "nothing would start empty" in safe.stdout) == (0, True)
+
+    moved = '{"spec":{"placement":[{"cluster":"member-2"}],"failover":{"mode":"Auto"}}}'
+    running.kubectl("patch", "propagationpolicy", "p", "-n", "data", "--type", "merge", "-p", moved)
+    found = eventually(data, lambda done: " held" in done.stdout and "fedctl approve" in done.stdout, what="a hold")
+    assert found.returncode == 1
+    assert "the cluster is lost or drained" in found.stdout
+    assert "its policy says failover.mode: Auto (policy data/p)" in found.stdout
+    listed = json.loads(data("-o", "json").stdout)
+    assert [(each["object"], each["cluster"], each["answer"]) for each in listed] == [
+        ("StatefulSet data/db", "member-1", "Held"),
+        ("StatefulSet data/db", "member-1", "StartsEmpty"),
+    ]
+    running.kubectl("delete", "namespace", "data", "--wait=false")
+    eventually(data, lambda done: "0 workloads" in done.stdout, what="the database is gone")
 
 
 def test_findings_name_what_to_do_and_decide_the_exit_code(running: Federation) -> None:

@@ -49,7 +49,7 @@ class Word(StrEnum):
     APPROVAL = "an approved PlacementHold"
 
 
-_WAYS = {
+TRIGGERS: Mapping[str, Way] = {
     "policyContentHash": Way.POLICY,
     "policyName": Way.POLICY,
     "profileHash": Way.PROFILE,
@@ -150,7 +150,7 @@ def way_out(facts: Departure, cluster: str) -> Way:
         return Way.APPLICATION
     if cluster in facts.evicting and not facts.changed & _OF_WISHES:
         return Way.LOSS
-    return next((way for trigger, way in _WAYS.items() if trigger in facts.changed), Way.UNKNOWN)
+    return next((way for trigger, way in TRIGGERS.items() if trigger in facts.changed), Way.UNKNOWN)
 
 
 _OF_WISHES = frozenset(("policyContentHash", "policyName", "profileHash"))
