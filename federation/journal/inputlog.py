@@ -84,7 +84,7 @@ class SQLInputLog:
             if last_us >= oldest_us and left <= bytes_max:
                 continue
             left -= size
-            await self._database.write(partial(_remove, segment=segment), is_durable=False)
+            await self._database.write(partial(_remove, segment=segment), is_durable=False, frees_space=True)
 
     def encrypted_column(self) -> EncryptedColumn:
         """Return the column that is encrypted anew after a rotation of keys."""

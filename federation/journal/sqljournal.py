@@ -201,7 +201,9 @@ class SQLJournal:
         # In the writer's transactions, which run on the event loop with SQLite: a few rows at a time.
         size = self._options.rows_per_transaction_max
         for start in range(0, len(numbers), size):
-            await self._database.write(partial(_remove, numbers=numbers[start : start + size]), is_durable=False)
+            await self._database.write(
+                partial(_remove, numbers=numbers[start : start + size]), is_durable=False, frees_space=True
+            )
             await asyncio.sleep(0)
 
     async def _write(self, batch: Sequence[DecisionRecord]) -> None:
@@ -246,7 +248,7 @@ class SQLJournal:
         if full:
             rows_max = self._options.rows_per_object_max
             await self._database.write(
-                lambda connection: _prune_by_object(connection, full, rows_max), is_durable=False
+                lambda connection: _prune_by_object(connection, full, rows_max), is_durable=False, frees_space=True
             )
             for identity in full:
                 del self._added_since_prune[identity]

@@ -66,10 +66,12 @@ class Processes:
         """As `StartMember`."""
         port = self._ports.get(options.name, 0)
         process = await fork_member(MemberStart(options, self._directory, port, may_change_port))
-        self._ports[options.name] = int(process.url.rsplit(":", 1)[1])
-        temporary = self._file.with_suffix(".tmp")
-        temporary.write_text(json.dumps(self._ports, indent=1))
-        temporary.replace(self._file)
+        port = int(process.url.rsplit(":", 1)[1])
+        if self._ports.get(options.name) != port:  # a restart on a full disk writes nothing
+            self._ports[options.name] = port
+            temporary = self._file.with_suffix(".tmp")
+            temporary.write_text(json.dumps(self._ports, indent=1))
+            temporary.replace(self._file)
         return process
 
 

@@ -1,29 +1,35 @@
-"""A full disk: reads and deletions go on, a restart succeeds, and room on the disk ends the state."""
+"""A full disk: reads and deletions go on, a restart succeeds, and room on the disk ends the state.
+
+`DISK_RUNS=40` runs as many random campaigns on disks of 30 to 200 MB that other programs fill, instead of a short one.
+"""
 
 import asyncio
 import os
-import subprocess
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.fulldisk.campaign import run, small_disk
 from tests.support.stores import a_body, eventually
 
 from federation.apimachinery.errors import StoreError, StoreFull, StoreUnavailable
 from federation.apiserver.store.interface import Entry
+from federation.apiserver.store.options import StoreOptions
 from federation.apiserver.store.sql import SQLStore
 
-MOUNTED_KIB = 8 * 1024
+RUNS = int(os.environ.get("DISK_RUNS", "0"))
+UNPRIVILEGED = "mounting a small tmpfs needs privileges that this user does not have"
+MOUNTED_MIB = 16
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A small file system."""
-    command = ["mount", "-t", "tmpfs", "-o", f"size={MOUNTED_KIB}k", "tmpfs", str(tmp_path)]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("mounting a small tmpfs needs privileges that this user does not have")
-    yield tmp_path
-    subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+    with small_disk(tmp_path, MOUNTED_MIB) as mounted:
+        if mounted is None:
+            pytest.skip(UNPRIVILEGED)
+        yield mounted
 
 
 def fill_disk(disk: Path) -> Path:
@@ -91,23 +97,78 @@ async def test_after_space_was_freed_all_writes_are_accepted(disk: Path) -> None
     await stopped(store, running)
 
 
-@pytest.mark.parametrize("has_reserve", [True, False], ids=["with the reserve", "without any room"])
-async def test_a_restart_on_a_full_disk_reads_and_recovers(disk: Path, *, has_reserve: bool) -> None:
+async def test_everything_can_be_deleted_while_others_keep_the_disk_full(disk: Path) -> None:
+    store, running = await started(disk)
+    entries = await fill_store(store)
+    fill_disk(disk)
+    for number, entry in enumerate(entries):
+        text = "x" * 20_000
+        if number % 3 == 0:  # as with finalizers
+            entry = await store.update(entry.key, a_body(text + "marked"), entry.revision, frees_space=True)  # noqa: PLW2901
+            entry = await store.update(entry.key, a_body(text), entry.revision, frees_space=True)  # noqa: PLW2901
+        await store.delete(entry.key, a_body(text), entry.revision)
+        fill_disk(disk)
+        if number % 40 == 0:
+            await stopped(store, running)
+            fill_disk(disk)
+            store, running = await started(disk)
+    assert (await store.list("/")).entries == []
+    await eventually(lambda: not store.database.is_full)
+    await store.create("/new", a_body("x" * 20_000))
+    await stopped(store, running)
+
+
+async def test_a_reader_that_keeps_the_log_delays_deletions_only(disk: Path) -> None:
+    options = StoreOptions(disk_reserve_bytes=1 << 20)
+    store = SQLStore(f"sqlite:///{disk}/state.db", options)
+    await store.ready()
+    entries = await fill_store(store)
+    fill_disk(disk)
+    with store.database._connections.engine().connect().execution_options(federation_reads=True) as reader:
+        reader.exec_driver_sql("SELECT count(*) FROM store_log")
+        deleting = [asyncio.create_task(store.delete(entry.key, a_body(), entry.revision)) for entry in entries]
+        await asyncio.sleep(0.5)
+        assert not deleting[-1].done()
+        reader.rollback()
+    await asyncio.gather(*deleting)
+    await store.close()
+
+
+async def test_history_that_fills_the_disk_is_removed_at_once(disk: Path) -> None:
+    store, running = await started(disk)
+    entry = await store.create("/changed", a_body("x" * 20_000))
+    fill_disk(disk)
+    async with asyncio.timeout(60):
+        for _ in range(2_000):
+            while True:
+                try:
+                    entry = await store.update(entry.key, a_body("x" * 20_000), entry.revision)
+                    break
+                except StoreError:
+                    await asyncio.sleep(0.01)
+    await stopped(store, running)
+
+
+async def test_the_space_of_the_log_is_kept_between_two_starts(disk: Path) -> None:
+    store, running = await started(disk)
+    await store.create("/a", a_body("secret"))
+    await stopped(store, running)
+    log = (disk / "state.db-wal").read_bytes()
+    assert len(log) == StoreOptions().disk_reserve_bytes
+    assert not any(log), "it is overwritten"
+
+
+async def test_a_restart_on_a_full_disk_deletes_and_recovers(disk: Path) -> None:
     store, running = await started(disk)
     entries = [await store.create(f"/{number:02d}", a_body("x" * 20_000)) for number in range(20)]
     await stopped(store, running)
-    if not has_reserve:
-        (disk / "state.db.reserve").unlink()
     ballast = fill_disk(disk)
     store, running = await started(disk)
     assert (await store.list("/")).entries == entries
+    await fill_store(store)
     with pytest.raises(StoreFull, match="the disk is full"):
-        await store.create("/new", a_body())
-    if has_reserve:
-        await store.delete("/00", a_body(), entries[0].revision)
-    else:
-        with pytest.raises(StoreUnavailable, match="read-only until its disk has room"):
-            await store.delete("/00", a_body(), entries[0].revision)
+        await store.create("/new", a_body("x" * 20_000))
+    await store.delete("/00", a_body(), entries[0].revision)
     ballast.unlink()
     await eventually(lambda: not store.database.is_full)
     await store.create("/new", a_body())
@@ -123,16 +184,27 @@ async def test_a_restart_after_a_crash_on_a_full_disk_keeps_acknowledged_writes(
     entries = [await store.create(f"/{number}", a_body("x" * 2_000)) for number in range(20)]
     copies = {name: (disk / name).read_bytes() for name in ("state.db", "state.db-wal")}
     await stopped(store, running)
-    for name in ("state.db", "state.db.lock", "state.db.reserve"):
-        (disk / name).unlink()
+    (disk / "state.db.lock").unlink()
     for name, content in copies.items():
         (disk / name).write_bytes(content)
     ballast = fill_disk(disk)
     assert os.statvfs(disk).f_bavail == 0
     store, running = await started(disk)
-    assert store.database.is_full
     assert sorted((await store.list("/")).entries, key=lambda entry: entry.revision) == entries
     ballast.unlink()
     await eventually(lambda: not store.database.is_full)
     await store.create("/new", a_body())
     await stopped(store, running)
+
+
+@pytest.mark.slow("processes that are killed and started again")
+@pytest.mark.parametrize("seed", range(max(1, RUNS)))
+def test_others_fill_the_disk_at_random(tmp_path: Path, seed: int) -> None:
+    mebibytes = random.Random(seed).randrange(30, 201) if RUNS else 20
+    with small_disk(tmp_path, mebibytes) as mounted:
+        if mounted is None:
+            pytest.skip(UNPRIVILEGED)
+        figures = asyncio.run(run(mounted, seed, rounds=6 if RUNS else 1))
+    print(f"seed {seed}, {mebibytes} MiB: {dict(figures)}")
+    assert figures["deletes"] > figures["objects on the full disk"] > 0
+    assert figures["bytes at the end"] < mebibytes << 20

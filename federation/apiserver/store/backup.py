@@ -40,6 +40,7 @@ from federation.apiserver.store.history import read_state
 from federation.apiserver.store.interface import EventType
 from federation.apiserver.store.migrate import migrate, read_versions, revision_of
 from federation.apiserver.store.schema import CODES, SCHEMA_VERSION, log, schema_version, state
+from federation.apiserver.store.sqliteroom import RESERVE
 
 REVISIONS_SKIPPED = 1_000_000_000
 """More than a control plane writes between a backup and its restore."""
@@ -56,7 +57,7 @@ _files = Table(
     Column("path", Text, primary_key=True),
     Column("content", LargeBinary, nullable=False),
 )
-_OWN_TABLES = frozenset({schema_version.name, state.name, "alembic_version", _about.name, _files.name})
+_OWN_TABLES = frozenset({schema_version.name, state.name, RESERVE, "alembic_version", _about.name, _files.name})
 Transform = Callable[[str, bytes], bytes]
 """Returns the bytes to restore for a key and its plain stored bytes."""
 

@@ -9,11 +9,13 @@ the values of the deleted rows from its files.
 
 import asyncio
 from collections import deque
+from functools import partial
 
 from prometheus_client import Counter
 from sqlalchemy import Connection, delete, select, update
 
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import StoreUnavailable
 from federation.apiserver.store.database import Database
 from federation.apiserver.store.history import read_state
 from federation.apiserver.store.interface import EventType
@@ -69,10 +71,23 @@ class Compactor:
         while True:
             self._checkpoints.append((self._clock.monotonic(), self._watch_cache.cache.revision))
             await self._purge_all()
-            await self._clock.sleep(self._options.compaction_interval_s)
+            await self._pause()
             target = self.compaction_target(self._clock.monotonic())
             if target > self._watch_cache.cache.compacted:
                 await self.compact(target)
+
+    async def _pause(self) -> None:
+        """Return after `compaction_interval_s`, or as soon as space is short."""
+        tasks = [
+            asyncio.create_task(self._clock.sleep(self._options.compaction_interval_s)),
+            asyncio.create_task(self._quota.became_short.wait()),
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+        self._quota.became_short.clear()
 
     def compaction_target(self, now_s: float) -> int:
         """Return the newest revision past the age or number limit; changes from before the start count as new.
@@ -88,7 +103,9 @@ class Compactor:
 
     async def compact(self, revision: int) -> None:
         """Compact to `revision`; return when the rows are deleted."""
-        compacted = await self._database.write(lambda connection: _advance_compacted(connection, revision))
+        compacted = await self._database.write(
+            lambda connection: _advance_compacted(connection, revision), frees_space=True
+        )
         self._watch_cache.cache.compact(compacted)
         await self._purge_all()
 
@@ -97,10 +114,17 @@ class Compactor:
         is_done = False
         purged = 0
         while not is_done:
-            # Not durable: a purge that a power cut undoes is repeated.
-            is_done, rows = await self._database.write(
-                lambda connection: _purge(connection, revisions_max), is_durable=False
-            )
+            try:
+                # Not durable: a purge that a power cut undoes is repeated.
+                is_done, rows = await self._database.write(
+                    partial(_purge, revisions_max=revisions_max), is_durable=False, frees_space=True
+                )
+            except StoreUnavailable:
+                if not self._database.is_full or revisions_max == 1:
+                    raise
+                # The log of the database, which is as long as it can be, has no room for so many values.
+                revisions_max //= 2
+                continue
             _purged.inc(rows)
             purged += rows
             await asyncio.sleep(_PURGE_PAUSE_S)

@@ -36,7 +36,7 @@ class Database(Protocol):
         ...
 
     is_full: bool
-    """Whether the disk is full, so that only deletions may write; always False for a server."""
+    """Whether the disk is full, so that only writes that free space are accepted."""
 
     bytes_used: int
     """The size without free pages when it was last measured: SQLite after each write, PostgreSQL every 10 s."""
@@ -49,9 +49,12 @@ class Database(Protocol):
         """Finish submitted work and disconnect. A second call does nothing."""
         ...
 
-    async def write(self, work: Callable[[Connection], T], *, is_durable: bool = True) -> T:
+    async def write(self, work: Callable[[Connection], T], *, is_durable: bool = True, frees_space: bool = False) -> T:
         """Run `work` in one transaction and return its result once that is durable or, without `is_durable`, once it
         survives the end of this process. Writes are serialized.
+
+        On a full disk only work that `frees_space` is accepted: it removes at least as much as it adds, and may use the
+        reserve.
 
         StoreUnavailable when the database refuses or does not answer; the outcome is unknown if the connection broke
         during the commit.

@@ -18,8 +18,8 @@ class StoreOptions:
     bytes_max: int = 0
     """Space quota: how large the database may be before creates and updates are refused (StoreFull); 0 for none."""
 
-    disk_reserve_bytes: int = 2 * MEBIBYTE
-    """SQLite only. Disk space kept for deletions on a full disk: enough for some hundred of them."""
+    disk_reserve_bytes: int = 8 * MEBIBYTE
+    """SQLite only. Length of the log (WAL) on an idle or full disk: more than twice the largest object."""
 
     probe_interval_s: float = 2.0
     """How long the result of a write probe is reused, so that readiness requests cost few writes."""

@@ -92,8 +92,8 @@ class PostgreSQLDatabase:
         async with self._write_lock, self._query_lock:
             await self._disconnect()
 
-    async def write(self, work: Callable[[Connection], T], *, is_durable: bool = True) -> T:
-        del is_durable  # the server's synchronous_commit decides for all
+    async def write(self, work: Callable[[Connection], T], *, is_durable: bool = True, frees_space: bool = False) -> T:
+        del is_durable, frees_space  # the server's synchronous_commit decides for all
         async with self._write_lock:
             with translated(self.name, _REMEDIES):
                 if self._connection is None:

@@ -1,8 +1,11 @@
 """The space quota of a store: above it creates and updates are refused, deletions go on. A full disk does the same.
 
 The size is that of the database without its free pages, so space that deletions and compaction release counts at once
-on SQLite. Read `writer.py` for the refusal, `compaction.py` for the shorter history above the quota.
+on SQLite. While space is short the history ends at the newest revision: `compaction.py` removes the older one at once,
+and `writer.py` refuses writes that need space and removes with each accepted one what it replaces.
 """
+
+import asyncio
 
 from federation.apimachinery.errors import StoreFull
 from federation.apiserver.store.database import Database
@@ -15,11 +18,30 @@ class SpaceQuota:
     def __init__(self, database: Database, options: StoreOptions) -> None:
         self._database = database
         self._bytes_max = options.bytes_max
+        self.became_short = asyncio.Event()
+        """Set when space becomes short, for a compaction at once."""
+        self._was_exceeded = False
 
     @property
     def is_exceeded(self) -> bool:
         """Whether writes that need space are refused."""
         return self._database.is_full or 0 < self._bytes_max < self._database.bytes_used
+
+    @property
+    def keeps_no_history(self) -> bool:
+        """Whether an accepted write removes what it replaces.
+
+        Other processes on the database cannot follow such writes and load everything again, so that they do it only on
+        a full disk.
+        """
+        return self._database.is_full or (not self._database.is_shared and self.is_exceeded)
+
+    def check(self) -> bool:
+        """Return whether writes that need space are refused, and wake the compaction when that begins."""
+        if (is_exceeded := self.is_exceeded) and not self._was_exceeded:
+            self.became_short.set()
+        self._was_exceeded = is_exceeded
+        return is_exceeded
 
     def describe(self) -> str:
         """Return the reason of the refusal with the remedy."""

@@ -119,7 +119,7 @@ class SQLStore:
             if self._probed_at_s is None or now_s - self._probed_at_s >= self._options.probe_interval_s:
                 self._probe_error = None
                 try:
-                    await self.database.write(_touch)
+                    await self.database.write(_touch, frees_space=True)
                 except StoreUnavailable as error:
                     self._probe_error = error
                 else:

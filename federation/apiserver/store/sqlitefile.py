@@ -1,4 +1,4 @@
-"""Whether SQLite's file is whole, and still the one that was opened.
+"""SQLite's file: private, locked, whole, and still the one that was opened.
 
 SQLite goes on with a file that was removed or replaced under it, and reads a damaged page as one with other rows.
 What it acknowledged, or stored, would be missing without a word, and what is missing on the host is deleted in members.
@@ -10,6 +10,7 @@ import sqlite3
 from pathlib import Path
 
 from federation.apimachinery.errors import ConfigurationError, StoreUnavailable
+from federation.apimachinery.lockfile import read_owner, try_lock
 
 _DAMAGE_LENGTH_MAX = 200
 
@@ -51,3 +52,28 @@ def check_pages(connection: sqlite3.Connection, name: str) -> None:
     if found != "ok":
         text = " ".join(str(found).split())[:_DAMAGE_LENGTH_MAX]
         raise ConfigurationError(f"{name} is damaged ({text}); restore a backup or move it away")
+
+
+def create_private(path: Path, name: str) -> None:
+    """Create the file if it is missing; ConfigurationError."""
+    try:
+        # Private, because Secrets are stored here. SQLite gives its side files the same mode.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise ConfigurationError(f"{name}: {error.strerror}; change its permissions or use another path") from error
+
+
+def take_lock(path: Path, name: str) -> int:
+    """Return the descriptor of the lock beside the database; ConfigurationError when another process has it."""
+    lock_path = path.with_name(path.name + ".lock")
+    try:
+        lock = try_lock(lock_path)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{name}: cannot write {lock_path}: {error.strerror}; change its permissions or use another path"
+        ) from error
+    if lock is None:
+        raise ConfigurationError(
+            f"{name} is in use by process {read_owner(lock_path)}; stop that process or use another path"
+        )
+    return lock

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from prometheus_client import Counter, Gauge, Histogram
-from sqlalchemy import Connection, bindparam, insert, literal_column, update
+from sqlalchemy import Connection, bindparam, delete, insert, literal_column, select, update
 
 from federation.apimachinery.errors import Bug, RevisionCompacted, StoreError, StoreUnavailable
 from federation.apimachinery.metrics import LATENCY_BUCKETS_S
@@ -49,6 +49,8 @@ _writers: "WeakSet[GroupCommit]" = WeakSet()
 _pending.set_function(lambda: sum(writer.pending for writer in _writers))
 
 _TAIL_ROWS = 1 << 30
+# While space is short, a batch is small: it needs room in the database's log for what it adds and removes.
+_BYTES_MAX_SHORT = 1 << 20
 
 
 _GUARD = Statement(
@@ -88,6 +90,7 @@ class GroupCommit:
         self._queue: deque[Write] = deque()
         self._draining: asyncio.Task[None] | None = None
         self._is_open = False
+        self._writes_max_short = options.writes_per_commit_max
         _writers.add(self)
 
     @property
@@ -139,8 +142,13 @@ class GroupCommit:
         batch: list[Write] = []
         size = 0
         queue, options = self._queue, self._options
-        is_full = self._quota.is_exceeded
-        while queue and len(batch) < options.writes_per_commit_max and size < options.bytes_per_commit_max:
+        is_full = self._quota.check()
+        writes_max, bytes_max = options.writes_per_commit_max, options.bytes_per_commit_max
+        if is_full:
+            writes_max, bytes_max = min(writes_max, self._writes_max_short), min(bytes_max, _BYTES_MAX_SHORT)
+        else:
+            self._writes_max_short = writes_max
+        while queue and len(batch) < writes_max and size < bytes_max:
             write = queue.popleft()
             if write.done.done():  # the caller may have been cancelled meanwhile
                 continue
@@ -149,6 +157,8 @@ class GroupCommit:
             else:
                 batch.append(write)
                 size += len(write.body.head) + len(write.body.tail)
+                if is_full and (replaced := self._watch_cache.cache.current(write.key)) is not None:
+                    size += len(replaced.value)
         return batch
 
     def _fails_anyway(self, write: Write) -> bool:
@@ -159,14 +169,17 @@ class GroupCommit:
         error: StoreError = StoreUnavailable(
             f"{self._database.name}: the write was interrupted; whether it happened is unknown"
         )
+        was_full = self._database.is_full
         try:
             try:
                 result = await self._transact(batch)
             except StoreUnavailable:
-                if not self._database.is_full or not (batch := self._refuse_all_but_deletions(batch)):
+                if not self._database.is_full or not (batch := self._smaller(batch, was_full=was_full)):
                     raise
-                # The failure has released the reserve on the disk, which is for these.
-                result = await self._transact(batch)
+                # They come first in the next batches, which take less space each.
+                self._queue.extendleft(reversed(batch))
+                batch = []
+                return
             self._acknowledge(batch, result)
         except StoreUnavailable as failure:
             error = failure
@@ -176,10 +189,14 @@ class GroupCommit:
         finally:
             self._answer(batch, error)
 
-    def _refuse_all_but_deletions(self, batch: list[Write]) -> list[Write]:
-        deletions = [write for write in batch if write.frees_space]
+    def _smaller(self, batch: list[Write], *, was_full: bool) -> list[Write]:
+        """Refuse the writes of a failed batch that need space; return those that may succeed in other batches."""
+        freeing = [write for write in batch if write.frees_space]
         self._answer([write for write in batch if not write.frees_space], self._quota.refusal())
-        return deletions
+        if not was_full or len(freeing) < len(batch):
+            return freeing
+        self._writes_max_short = max(1, len(batch) // 2)
+        return freeing if len(batch) > 1 else []
 
     @staticmethod
     def _answer(writes: Iterable[Write], error: StoreError) -> None:
@@ -206,7 +223,10 @@ class GroupCommit:
         if not planned.rows and not self._database.is_shared:
             return planned
         started = time.perf_counter()
-        result = await self._database.write(lambda connection: self._write(connection, batch, planned, known))
+        frees_space = all(write.frees_space for write in batch)
+        result = await self._database.write(
+            lambda connection: self._write(connection, batch, planned, known), frees_space=frees_space
+        )
         if result.rows:
             _commits.inc()
             _writes_per_commit.observe(len(result.rows))
@@ -228,9 +248,13 @@ class GroupCommit:
     def _append(self, connection: Connection, rows: list[dict[str, Any]], latest: int) -> bool:
         """Add the rows to the log after revision `latest`; return False if that is not the newest revision."""
         if rows:
-            if _GUARD.execute(connection, [{"known": latest, "newest": latest + len(rows)}]).rowcount != 1:
+            newest = latest + len(rows)
+            if _GUARD.execute(connection, [{"known": latest, "newest": newest}]).rowcount != 1:
                 return False
-            _INSERT.execute(connection, rows)
+            if self._quota.keeps_no_history:
+                rows = _without_history(connection, rows, newest)
+            if rows:
+                _INSERT.execute(connection, rows)
             self._database.notify(connection)
         return True
 
@@ -241,6 +265,22 @@ class GroupCommit:
         lookup = self._watch_cache.cache.current
         outcomes = plan_changes(batch, lambda key: overlay[key] if key in overlay else lookup(key), latest)
         return Batch(missed, outcomes, _rows(outcomes, self._cipher))
+
+
+def _without_history(connection: Connection, rows: list[dict[str, Any]], newest: int) -> list[dict[str, Any]]:
+    """Delete what the rows replace, as a compaction would, and return the rows of objects that exist afterwards.
+
+    First the deletion, so that the insertion finds its pages free.
+    """
+    replaced = {row["previous_revision"] for row in rows} - {None}
+    # With all that those replaced in turn: without them a purge would not find it, and a start would read it.
+    older = select(log.c.revision, log.c.previous_revision).where(log.c.revision.in_(replaced)).cte(recursive=True)
+    older = older.union_all(
+        select(log.c.revision, log.c.previous_revision).join(older, log.c.revision == older.c.previous_revision)
+    )
+    connection.execute(delete(log).where(log.c.revision.in_(select(older.c.revision))))
+    connection.execute(update(state).where(state.c.id == 1).values(compacted=newest))
+    return [row for row in rows if row["revision"] not in replaced and row["type"] != CODES[EventType.DELETED]]
 
 
 def _rows(outcomes: Sequence[Outcome], cipher: ValueCipher) -> list[dict[str, Any]]:

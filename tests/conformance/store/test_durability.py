@@ -159,7 +159,5 @@ async def test_the_files_are_private(tmp_path: Path) -> None:
     store = await backend.open()
     await store.create("/secret", a_body())
     modes = {entry.name: entry.stat().st_mode & 0o777 for entry in os.scandir(tmp_path)}
-    assert modes == dict.fromkeys(
-        ("state.db", "state.db-wal", "state.db-shm", "state.db.lock", "state.db.reserve"), 0o600
-    )
+    assert modes == dict.fromkeys(("state.db", "state.db-wal", "state.db-shm", "state.db.lock"), 0o600)
     await backend.close()

@@ -30,12 +30,12 @@ class GatedDatabase(SQLiteDatabase):
         self.failure: BaseException | None = None
         self.writes = 0
 
-    async def write(self, work: Callable[[Connection], T], *, is_durable: bool = True) -> T:
+    async def write(self, work: Callable[[Connection], T], *, is_durable: bool = True, frees_space: bool = False) -> T:
         self.writes += 1
         await self.gate.wait()
         if self.failure is not None:
             raise self.failure
-        return await super().write(work, is_durable=is_durable)
+        return await super().write(work, is_durable=is_durable, frees_space=frees_space)
 
 
 class Rig:
