@@ -18,14 +18,14 @@ from federation.apiserver.semantics.validation.selectorvalidation import (
     validate_toleration,
 )
 from federation.features.workloadspread.names import MATCHED_WORKLOAD_SPREAD
-from federation.features.workloadspread.rules.adoption import group_pods
+from federation.features.workloadspread.rules.adoption import Groups, group_pods
 from federation.features.workloadspread.rules.deletioncosts import changed_costs
 from federation.features.workloadspread.rules.hub import to_hub
 from federation.features.workloadspread.rules.injection import inject_subset
-from federation.features.workloadspread.rules.ledger import choose_subset, parse_match, record_deletion
+from federation.features.workloadspread.rules.ledger import Choice, choose_subset, parse_match, record_deletion
 from federation.features.workloadspread.rules.references import SpreadsOf, is_same_workload, object_name
 from federation.features.workloadspread.rules.specvalidation import SpreadRules
-from federation.features.workloadspread.rules.status import SpreadStatus, compute_status
+from federation.features.workloadspread.rules.status import IsAbsent, SpreadStatus, compute_status
 from federation.features.workloadspread.rules.subsets import name_of, target_of
 from federation.features.workloadspread.rules.totals import is_selected
 from federation.features.workloadspread.rules.versions import pod_version
@@ -195,6 +195,18 @@ def marked(status: Mapping[str, Any]) -> dict[str, Any]:
     return {**stored, "conditions": list(map(_with_age, conditions))} if conditions else stored
 
 
+def counted_status(
+    spread: dict[str, Any],
+    groups: Groups,
+    total: int,
+    now: datetime = NOW,
+    *,
+    is_absent: IsAbsent = lambda _pod_id, _time: True,
+) -> SpreadStatus:
+    """Return the status of a WorkloadSpread; recorded pods that are not in the groups do not exist."""
+    return compute_status(spread, groups, total, now, is_absent=is_absent)
+
+
 class SpreadWorkload:
     """A workload in a model of one cluster: its pods, the ledger of admission, and the reconciles of the controller."""
 
@@ -232,15 +244,21 @@ class SpreadWorkload:
         self.pods[name] = {**pod, "status": {"phase": "Running"}}
         if not is_selected(self.spread, pod):
             return None
-        choice = choose_subset(
-            self.spread, pod, version=pod_version(pod), total=self.total, uid=f"uid-{name}", now=NOW, fits=self.fits
-        )
+        choice = self._choose(pod, name)
+        if choice.leaving:  # admission waits for the controller
+            self.reconcile()
+            choice = self._choose(pod, name)
         if choice.status is not None:
             self.spread = {**self.spread, "status": choice.status}
         if choice.subset is not None:
             pod = inject_subset(pod, object_name(self.spread), choice.subset, patch_pod, choice.uid)
         self.pods[name] = {**pod, "status": {"phase": "Running"}}
         return None if choice.subset is None else name_of(choice.subset)
+
+    def _choose(self, pod: Mapping[str, Any], name: str) -> Choice:
+        return choose_subset(
+            self.spread, pod, version=pod_version(pod), total=self.total, uid=f"uid-{name}", now=NOW, fits=self.fits
+        )
 
     def create_labelled(self, labels: Mapping[str, str], count: int) -> None:
         """Create or delete pods until so many have the labels."""
@@ -303,7 +321,7 @@ class SpreadWorkload:
         for adoption in grouping.adoptions:
             name = object_name(adoption.pod)
             self.pods[name] = patch_pod(self.pods[name], adoption.patch)
-        result = compute_status(self.spread, grouping.groups, self.total, NOW)
+        result = counted_status(self.spread, grouping.groups, self.total)
         self.spread = {**self.spread, "status": result.status}
         return result
 

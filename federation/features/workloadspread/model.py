@@ -136,8 +136,13 @@ class WorkloadSpreadStatus(Model):
 
     observed_generation: Int64 | None = None
     """The generation that the status was computed for."""
+    pods_resource_version: str | None = None
+    """The newest resourceVersion of the pods that the status counts. It is counted again only from pods that are at
+    least as new. This field is ours."""
     subset_statuses: list[SubsetStatus] | None = None
     """The pods of every subset, in the order of the spec, whatever their version."""
+    unmatched_replicas: Int32 | None = None
+    """The number of active pods of the workload that are in no subset; absent for none. This field is ours."""
     versioned_subset_statuses: dict[str, list[SubsetStatus]] | None = None
     """The same per version of the workload. New pods take their place in the entry of their version."""
 

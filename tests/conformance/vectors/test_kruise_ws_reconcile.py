@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tests.support.spreads import NOW, RECORDS, a_spread, marked, seconds_ago, vector_pod
+from tests.support.spreads import NOW, RECORDS, a_spread, counted_status, marked, seconds_ago, vector_pod
 from tests.support.vectorfacts import contains
 from tests.support.vectors import each_case, facts, filled, load
 
 from federation.features.workloadspread.rules.adoption import group_pods
 from federation.features.workloadspread.rules.deletioncosts import changed_costs
-from federation.features.workloadspread.rules.status import compute_status
 from federation.features.workloadspread.rules.totals import has_pods, is_selected, total_replicas
 
 
@@ -53,7 +52,7 @@ def test_a_reconcile_gives_the_statuses_and_costs_of_the_vectors(case: dict[str,
     total = total_replicas(spread, workload, replicas_path=path, scale=workload)
     pods = [pod for pod in map(vector_pod, given["pods"]) if has_pods(workload) and is_selected(spread, pod)]
     groups = group_pods(spread, pods, {}, total, lambda pod, _patch: pod).groups
-    result = compute_status(spread, groups, total, NOW)
+    result = counted_status(spread, groups, total, NOW)
     _check_entry(result.status["subsetStatuses"], expected["subsetStatuses"])
     for version, entry in (expected.get("versionedSubsetStatuses") or {}).items():
         _check_entry(result.status["versionedSubsetStatuses"].get(version) or [], entry)
@@ -100,7 +99,7 @@ def test_statuses_follow_their_subsets_by_name(case: dict[str, Any]) -> None:
     spread["status"] = {"subsetStatuses": [{**status, **_records(status)} for status in given["oldStatus"]]}
     pods = [vector_pod(pod) for pod in given["pods"]]
     groups = group_pods(spread, pods, {}, 0, lambda pod, _patch: pod).groups
-    statuses = compute_status(spread, groups, 0, NOW).status["subsetStatuses"]
+    statuses = counted_status(spread, groups, 0, NOW).status["subsetStatuses"]
     wanted = [
         {"replicas": status["replicas"], **each}
         for status, each in zip(statuses, case["expected"].get("subsetStatuses") or [], strict=True)

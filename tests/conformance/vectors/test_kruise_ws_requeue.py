@@ -3,10 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.support.spreads import NOW, a_spread, seconds_ago, vector_pod
+from tests.support.spreads import NOW, a_spread, counted_status, seconds_ago, vector_pod
 from tests.support.vectors import each_case, facts, filled, load
-
-from federation.features.workloadspread.rules.status import compute_status
 
 
 @each_case(load("kruise-ws-requeue"))
@@ -21,7 +19,7 @@ def test_delays_are_those_of_the_vectors(case: dict[str, Any]) -> None:
     }
     spread = a_spread([given["subset"]]) | {"status": {"subsetStatuses": [{"name": name, **records}]}}
     groups = {"versionIgnored": {name: pods}}
-    result = compute_status(spread, groups, 0, NOW)
+    result = counted_status(spread, groups, 0, NOW)
     assert (result.requeue_after_s or 0) == pytest.approx(
         expected["requeueAfterSeconds"], abs=expected["toleranceSeconds"]
     )

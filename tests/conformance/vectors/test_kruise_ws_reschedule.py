@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from tests.support.spreads import NOW, a_spread, seconds_ago, vector_pod
+from tests.support.spreads import NOW, a_spread, counted_status, seconds_ago, vector_pod
 from tests.support.vectors import each_case, facts, filled, load
 
 from federation.apimachinery.conditions import find
 from federation.features.workloadspread.rules.adoption import group_pods
-from federation.features.workloadspread.rules.status import compute_status
 
 
 @each_case(load("kruise-ws-reschedule"))
@@ -21,7 +20,7 @@ def test_subsets_are_marked_as_in_the_vectors(case: dict[str, Any]) -> None:
     spread = a_spread(given["subsets"], scheduleStrategy=strategy) | {"status": {"subsetStatuses": old}}
     pods = [vector_pod(pod) for pod in given["pods"]]
     groups = group_pods(spread, pods, {}, 0, lambda pod, _patch: pod).groups
-    result = compute_status(spread, groups, 0, NOW)
+    result = counted_status(spread, groups, 0, NOW)
     failed = {pod["metadata"]["name"] for pod in result.failed}
     found = {
         status["name"]: (find(status.get("conditions"), "Schedulable") or {}).get("status")

@@ -19,7 +19,7 @@ from federation.features.workloadspread.names import MATCHED_WORKLOAD_SPREAD
 CREATE_POD, REMOVE_POD, EVICT_POD, WRITE_SPREAD = "create-pod", "remove-pod", "evict-pod", "write-workloadspread"
 PATHS = {f"/{handler}": handler for handler in (CREATE_POD, REMOVE_POD, EVICT_POD, WRITE_SPREAD)}
 """The handler behind each path of the service."""
-TIMEOUT_S = 3
+TIMEOUT_S = 10
 """How long the API server waits; the service admits a request earlier (`ReviewOptions.deadline_s`)."""
 
 _MANAGER = "workloadspread"

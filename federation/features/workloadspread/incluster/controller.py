@@ -1,8 +1,8 @@
 """Triggers of the WorkloadSpread controller, and its wiring; `reconcile.py` has the steps.
 
 A WorkloadSpread is reconciled when it changes, when its workload changes its replicas or its version, and when one of
-its pods appears, ends, disappears or is scheduled. Pods without a subset count when they get a node, because a subset
-may adopt them then.
+its pods appears, ends, disappears or is scheduled. So do pods without a subset, which the status reports and a subset
+may adopt.
 """
 
 from collections.abc import Iterator
@@ -12,10 +12,12 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.ownerreferences import controller_uids
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
-from federation.features.workloadspread.incluster.reconcile import Reconciler
+from federation.features.workloadspread.incluster.absences import Absences
+from federation.features.workloadspread.incluster.reconcile import BY_SPREAD, Reconciler
 from federation.features.workloadspread.incluster.statusledger import StatusLedger
 from federation.features.workloadspread.incluster.targetworkloads import BY_CONTROLLER, Workloads
 from federation.features.workloadspread.rules import watchevents
+from federation.features.workloadspread.rules.ledger import parse_match
 from federation.features.workloadspread.rules.patchcheck import PatchCheck
 from federation.planning.automigration.podanalysis import is_live
 from federation.planning.corerules import PatchPod
@@ -68,8 +70,19 @@ class SpreadController:
         self._ledger = ledger
         self._coalescing_s = chosen.coalescing_s
         caches.pods.add_index(BY_CONTROLLER, controller_uids)
-        reconciler = Reconciler(
-            client, caches.spreads, caches.pods, caches.nodes, workloads, ledger, recorder, patch_pod, patches, clock
+        caches.pods.add_index(BY_SPREAD, _spread_keys)
+        reconciler = self._reconciler = Reconciler(
+            client,
+            caches.spreads,
+            caches.pods,
+            caches.nodes,
+            workloads,
+            ledger,
+            recorder,
+            patch_pod,
+            patches,
+            Absences(client, clock),
+            clock,
         )
         self.controller: Controller[Key] = Controller(
             "workloadspread",
@@ -94,7 +107,9 @@ class SpreadController:
     def _on_spread(self, old: Object | None, new: Object | None) -> None:
         if new is None and old is not None:
             self._ledger.forget(old)
+            self._reconciler.forget(old)
         elif new is not None:
+            self._ledger.observe(new)
             is_status = old is not None and old.get("spec") == new.get("spec")
             self.controller.enqueue(key_of(new), after_s=self._coalescing_s if is_status else 0.0)
 
@@ -107,11 +122,13 @@ class SpreadController:
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         namespace = (new or old or {})["metadata"]["namespace"]
         name = watchevents.spread_of_pod(old, new)
+        if new is None and old is not None:
+            self._reconciler.note_end(old)
         if name is not None:
             is_ending = new is None or not is_live(new)
             self.controller.enqueue(Key(namespace, name), after_s=0.0 if is_ending else self._coalescing_s)
-        elif watchevents.is_adoptable(old, new) and self._caches.spreads.list(namespace):
-            for owner in self._controllers(new or {}):
+        elif watchevents.has_unmatched_changed(old, new) and self._caches.spreads.list(namespace):
+            for owner in self._controllers(new or old or {}):
                 self._enqueue_target(owner, after_s=self._coalescing_s)
 
     def _controllers(self, pod: Object) -> Iterator[Object]:
@@ -130,3 +147,8 @@ class SpreadController:
         spread = watchevents.spread_of_workload(spreads, workload)
         if spread is not None:
             self.controller.enqueue(key_of(spread), after_s=after_s)
+
+
+def _spread_keys(pod: Object) -> list[str]:
+    match = parse_match(pod)
+    return [] if match is None else [str(Key(pod["metadata"]["namespace"], match.spread))]

@@ -1,13 +1,18 @@
 """Admission of pods: a new pod gets the changes of its subset, and a removed one gives its place back.
 
 Every admission of a managed pod is a write to its WorkloadSpread (`statusledger.py`). Pods without a WorkloadSpread in
-their namespace cost one look-up in memory. Dry runs change nothing.
+their namespace cost one look-up in memory, while the watch is healthy. Dry runs change nothing.
+
+A pod waits for the controller where the status does not tell yet how many places are free: the object is new or has
+changed, or a deletion is recorded that will free a place. A pod that is admitted without a decision gets an Event.
 """
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from federation.api import names
+from federation.api.resources import WORKLOAD_SPREADS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.entropy import Entropy
 from federation.apimachinery.errors import (
@@ -15,6 +20,8 @@ from federation.apimachinery.errors import (
     BadRequest,
     ClusterError,
     Conflict,
+    FederationError,
+    Forbidden,
     InternalError,
     Invalid,
     NotFound,
@@ -22,10 +29,12 @@ from federation.apimachinery.errors import (
 )
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import SelectorError
+from federation.client.client import Client
 from federation.features.workloadspread.incluster.reviews import ReviewAnswer
 from federation.features.workloadspread.incluster.simulation import Simulation
 from federation.features.workloadspread.incluster.statusledger import StatusLedger
 from federation.features.workloadspread.incluster.targetworkloads import Workloads
+from federation.features.workloadspread.names import EVENT_ADMITTED_WITHOUT_DECISION
 from federation.features.workloadspread.rules import ledger
 from federation.features.workloadspread.rules.deletioncosts import initial_cost
 from federation.features.workloadspread.rules.injection import inject_subset, is_released
@@ -52,6 +61,10 @@ from federation.runtime.events import WARNING, Recorder
 from federation.runtime.informer import Informer
 
 _BY_TARGET = "target"
+_COUNT_S = 4.0
+"""How long a pod waits for the first count of the pods, less than the deadline of a review."""
+_LEAVING_S = 1.0
+"""How long a pod waits for a place that a recorded deletion will free, before it goes to a later subset."""
 _DEPTH_MAX = 8
 """Controllers above one pod that are compared; references may form a cycle."""
 
@@ -61,6 +74,7 @@ class PodAdmission:
 
     def __init__(
         self,
+        client: Client,
         spreads: Informer,
         pods: Informer,
         workloads: Workloads,
@@ -71,6 +85,7 @@ class PodAdmission:
         clock: Clock,
         entropy: Entropy,
     ) -> None:
+        self._client = client
         self._spreads = spreads
         spreads.add_index(_BY_TARGET, _target_keys)
         self._pods = pods
@@ -91,7 +106,7 @@ class PodAdmission:
         pod, namespace = request.get("object") or {}, str(request.get("namespace") or "")
         if request.get("dryRun") or request.get("subResource") or not _is_counted(pod):
             return ReviewAnswer()
-        if not self._spreads.list(namespace):
+        if not await self._has_spreads(namespace):
             return ReviewAnswer()
         spread: Object | None = None
         try:
@@ -102,6 +117,9 @@ class PodAdmission:
             return ReviewAnswer() if spread is None else await self._assign(spread, owned, pod)
         except InternalError:
             raise
+        except asyncio.CancelledError:
+            self._note_undecided(spread, pod, "no decision in time")
+            raise
         except BadRequest as error:
             if spread is not None:
                 self._recorder.event(spread, WARNING, names.EVENT_INVALID_SPREAD, f"no pod is created: {error.message}")
@@ -110,7 +128,35 @@ class PodAdmission:
             raise InternalError(f"the status of the WorkloadSpread changes too often: {error}") from error
         except ApiError as error:
             # The API server refuses or fails. The pod must not wait for that.
+            self._note_undecided(spread, pod, str(error))
             raise WebhookFailed(str(error)) from error
+        except FederationError as error:
+            self._note_undecided(spread, pod, str(error))
+            raise
+
+    async def _has_spreads(self, namespace: str) -> bool:
+        """Return whether the namespace has WorkloadSpreads; asks the API server while the watch is lost."""
+        if self._spreads.list(namespace):
+            return True
+        if not self._spreads.has_synced:
+            await self._spreads.wait_synced()
+            return bool(self._spreads.list(namespace))
+        if self._spreads.is_connected:
+            return False
+        try:
+            found = await self._client.list(WORKLOAD_SPREADS, namespace, limit=1)
+        except ApiError as error:
+            raise WebhookFailed(str(error)) from error
+        if found.items:
+            raise WebhookFailed("the watch of WorkloadSpreads is lost")
+        return False
+
+    def _note_undecided(self, spread: Object | None, pod: Object, reason: str) -> None:
+        if spread is not None:
+            metadata = pod["metadata"]
+            name = metadata.get("name") or f"{metadata.get('generateName') or ''}*"
+            message = f"pod {name} was admitted without a subset: {reason}"
+            self._recorder.event(spread, WARNING, EVENT_ADMITTED_WITHOUT_DECISION, message)
 
     async def admit_deletion(self, request: Object) -> ReviewAnswer:
         """Record the deletion of a pod. Deletions are never denied: the controller counts the pods again."""
@@ -145,15 +191,17 @@ class PodAdmission:
             return await self._workloads.read(reference, namespace)
         except NotFound as error:
             raise InternalError(f"the controller of the pod does not exist: {error.message}") from error
-        except (ApiError, ClusterError):
+        except Forbidden:
             return None
+        except (ApiError, ClusterError) as error:
+            raise WebhookFailed(f"the controller of the pod cannot be read: {error}") from error
 
     async def _assign(self, spread: Object, owned: Object, pod: Object) -> ReviewAnswer:
         """Return the pod with the changes of its subset, which is recorded; BadRequest before anything is."""
         total, version, uid, now = await self._total(spread), pod_version(pod), self._entropy.uid(), self._clock.now()
 
-        def choose(newest: Object) -> tuple[Choice, ReviewAnswer]:
-            choice = ledger.choose_subset(
+        def choose(newest: Object) -> Choice:
+            return ledger.choose_subset(
                 newest,
                 pod,
                 version=version,
@@ -162,15 +210,21 @@ class PodAdmission:
                 now=now,
                 fits=lambda subset: self._simulation.fits(newest, subset, pod),
             )
-            return choice, self._inject(newest, choice, owned, pod)
 
         def decide(newest: Object) -> tuple[Object | None, ReviewAnswer]:
-            choice, verdict = choose(newest)
-            return choice.status, verdict
+            choice = choose(newest)
+            return choice.status, self._inject(newest, choice, owned, pod)
 
+        def remove(newest: Object) -> tuple[Object | None, None]:
+            return ledger.without_creations(newest, {uid}, total), None
+
+        _, verdict = decide(self._ledger.newest(spread))  # what cannot be decided does not wait
         if is_unrestricted(spread) or is_stateful(spread):
-            return choose(self._ledger.newest(spread))[1]
-        recorded: ReviewAnswer | None = await self._ledger.change(spread, decide)
+            return verdict
+        if not await self._ledger.wait_until(spread, _is_counted_once, _COUNT_S):
+            raise WebhookFailed("the pods are not counted yet")
+        await self._ledger.wait_until(spread, lambda newest: not choose(newest).leaving, _LEAVING_S)
+        recorded: ReviewAnswer | None = await self._ledger.change(spread, decide, remove)
         return recorded or ReviewAnswer()  # None: the WorkloadSpread is gone
 
     def _inject(self, spread: Object, choice: Choice, owned: Object, pod: Object) -> ReviewAnswer:
@@ -223,6 +277,12 @@ class PodAdmission:
         if not uses_percentages(subsets_of(spread)):
             return 0
         return await self._workloads.count_replicas(spread, await self._workloads.find_target(spread))
+
+
+def _is_counted_once(spread: Object) -> bool:
+    """Return True if the status is that of the current spec, so that it has all pods of limited subsets."""
+    observed = (spread.get("status") or {}).get("observedGeneration") or 0
+    return bool(observed >= (spread["metadata"].get("generation") or 0))
 
 
 def _check_size(spread: Object) -> None:

@@ -1,37 +1,51 @@
 """Bring one WorkloadSpread up to date: adopt pods, write deletion costs and status, move pods that cannot run.
 
 The status is computed from the pods and the newest state of the object, so that no admission in between is lost. It
-shares a write with the admissions that wait. A write of another process repeats the reconcile. Pods are deleted after
-the write, when admission skips their subset.
+shares a write with the admissions that wait. Pods are adopted and deleted after the write, when admission counts the
+adopted ones and skips the subset of the others.
+
+Instances see pods at different times. One that sees a new pod ends its record; another that has not seen that pod yet
+would count neither. So the status has the newest resourceVersion of its pods, and is counted again only from a cache
+that is at least as new.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 
 from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, ClusterError, Conflict, FederationError, InvalidInput, NotFound
-from federation.apimachinery.resources import PODS, Object
+from federation.apimachinery.resources import PODS, REPLICA_SETS, Object
 from federation.apimachinery.selectors import NOTHING, SelectorError, parse_label_selector
 from federation.client.client import Client, PatchType
-from federation.features.workloadspread.incluster.statusledger import StatusLedger
+from federation.features.workloadspread.incluster.absences import Absences
+from federation.features.workloadspread.incluster.statusledger import Decide, StatusLedger
 from federation.features.workloadspread.incluster.targetworkloads import BY_CONTROLLER, Workloads
 from federation.features.workloadspread.names import EVENT_DELETE_POD_FAILED, EVENT_PATCH_POD_DELETION_COST_FAILED
-from federation.features.workloadspread.rules.adoption import Adoption, Grouping, group_pods
+from federation.features.workloadspread.rules import ledger
+from federation.features.workloadspread.rules.adoption import NO_SUBSET, Adoption, Grouping, group_pods
 from federation.features.workloadspread.rules.deletioncosts import changed_costs
 from federation.features.workloadspread.rules.injection import is_released
+from federation.features.workloadspread.rules.moments import shortest_s
 from federation.features.workloadspread.rules.patchcheck import PatchCheck
+from federation.features.workloadspread.rules.references import controller_owner, group_of
 from federation.features.workloadspread.rules.specvalidation import exceeded_limit
 from federation.features.workloadspread.rules.status import SpreadStatus, compute_status
 from federation.features.workloadspread.rules.totals import has_pods, is_selected
 from federation.features.workloadspread.rules.versions import workload_version
+from federation.planning.automigration.podanalysis import is_live
 from federation.planning.corerules import PatchPod
-from federation.runtime.controller import DONE, Key, Result
+from federation.runtime.controller import DONE, Key, Result, key_of
 from federation.runtime.events import WARNING, Recorder
+from federation.runtime.indexer import revision_of, to_revision
 from federation.runtime.informer import Informer
 
+BY_SPREAD = "spread"
+"""The index of pods by the WorkloadSpread that their annotation names, as text of its key."""
 _WRITES_MAX = 32
 """Concurrent patches of pods in one reconcile."""
+_NODE_S = 5.0
+"""The pause before the next look for the node of a pod that may be adopted there."""
 
 
 class Reconciler:
@@ -44,10 +58,11 @@ class Reconciler:
         pods: Informer,
         nodes: Informer,
         workloads: Workloads,
-        ledger: StatusLedger,
+        status_ledger: StatusLedger,
         recorder: Recorder,
         patch_pod: PatchPod,
         patches: PatchCheck,
+        absences: Absences,
         clock: Clock,
     ) -> None:
         self._client = client
@@ -55,11 +70,24 @@ class Reconciler:
         self._pods = pods
         self._nodes = nodes
         self._workloads = workloads
-        self._ledger = ledger
+        self._ledger = status_ledger
         self._recorder = recorder
         self._patch_pod = patch_pod
         self._patches = patches
+        self._absences = absences
         self._clock = clock
+        self._ended: dict[Key, set[str]] = {}
+
+    def note_end(self, pod: Object) -> None:
+        """Note that a pod was seen and is gone: its record ends, even if no count has seen it."""
+        match = ledger.parse_match(pod)
+        if match is not None and match.uid:  # a name can be that of the next pod
+            self._ended.setdefault(Key(pod["metadata"]["namespace"], match.spread), set()).add(match.uid)
+
+    def forget(self, spread: Object) -> None:
+        """Drop what is kept for a deleted object."""
+        self._ended.pop(key_of(spread), None)
+        self._absences.forget(spread)
 
     async def reconcile(self, key: Key) -> Result:
         """Write what follows from the pods of the workload; requeues for records and marks that expire."""
@@ -81,25 +109,59 @@ class Reconciler:
         if problem := self._patches.problem(spread, workload):
             self._recorder.event(spread, WARNING, names.EVENT_INVALID_SPREAD, problem)
         total = max(0, await self._workloads.count_replicas(spread, workload))
-        now = self._clock.now()  # the time at which the pods are read: records expire by it
-        pods = [pod for pod in await self._pods_of(spread, workload) if is_selected(spread, pod)]
-        nodes = {node["metadata"]["name"]: node for node in self._nodes.list()}
-        grouping = group_pods(spread, pods, nodes, total, self._patch_pod)
-        failure = await self._write_pods(spread, workload, grouping, total)
-
-        def decide(newest: Object) -> tuple[Object | None, SpreadStatus]:
-            computed = compute_status(newest, grouping.groups, total, now)
-            return None if computed.status == newest.get("status") else computed.status, computed
-
-        computed: SpreadStatus | None = await self._ledger.replace(spread, decide)
-        if computed is None:  # the object is deleted
+        ended = frozenset(self._ended.get(key_of(spread), ()))
+        count = await self._count(spread, workload, total, ended)
+        _, (_, grouping) = count(self._ledger.newest(spread))
+        # Scale-in does not wait for costs, so they are written first. Adoptions come after the status.
+        failures = [await self._patch_pods(spread, self._costs(spread, workload, grouping, total))]
+        found: tuple[SpreadStatus, Grouping] | None = await self._ledger.change(spread, count)
+        if found is None:  # the object is deleted
             return DONE
+        self._ended.get(key_of(spread), set()).difference_update(ended)
+        computed, grouping = found
         for event in computed.events:
             self._recorder.event(spread, event.type_, event.reason, event.message)
+        adoptions = {each.pod["metadata"]["name"]: each for each in grouping.adoptions if not self._is_released(each)}
+        failures.append(await self._patch_pods(spread, {name: each.patch for name, each in adoptions.items()}))
         await self._delete(spread, computed.failed)
-        if failure is not None:
-            raise failure
-        return Result(requeue_after_s=computed.requeue_after_s)
+        for failure in failures:
+            if failure is not None:
+                raise failure
+        unknown_s = _NODE_S if self._has_unknown_node(grouping) else None
+        return Result(requeue_after_s=shortest_s((computed.requeue_after_s, unknown_s)))
+
+    def _has_unknown_node(self, grouping: Grouping) -> bool:
+        """Return True if a pod outside of all subsets runs on a node that the cache does not have yet."""
+        outside = [pod for by_subset in grouping.groups.values() for pod in by_subset.get(NO_SUBSET, ())]
+        nodes = [(pod.get("spec") or {}).get("nodeName") for pod in outside if is_live(pod)]
+        return any(node and self._nodes.get("", node) is None for node in nodes)
+
+    async def _count(self, spread: Object, workload: Object | None, total: int, ended: Container[str]) -> Decide:
+        """Return the change that counts the pods as they are now."""
+        seen = {ledger.id_of(pod) for pod in await self._pods_of(spread, workload)}
+        records = ledger.creation_records(self._ledger.newest(spread))
+        absent = await self._absences.prove(spread, {each: records[each] for each in records.keys() - seen})
+        # Read without a pause, so that pods, their revision and the ended ones belong together.
+        pods = [pod for pod in await self._pods_of(spread, workload) if is_selected(spread, pod)]
+        now, revision = self._clock.now(), to_revision(self._pods.resource_version)
+        counted = max(map(revision_of, pods), default=0)
+        nodes = {node["metadata"]["name"]: node for node in self._nodes.list()}
+
+        def decide(newest: Object) -> tuple[Object | None, tuple[SpreadStatus, Grouping]]:
+            old = newest.get("status") or {}
+            known = to_revision(old.get("podsResourceVersion") or "")
+            if revision < known:
+                raise Conflict("another instance has counted newer pods")
+            reduced = {**newest, "status": ledger.without_creations(newest, ended, total) or old}
+            grouping = group_pods(reduced, pods, nodes, total, self._patch_pod)
+            computed = compute_status(
+                reduced, grouping.groups, total, now, is_absent=lambda pod_id, time: (pod_id, time) in absent
+            )
+            if _with_revision(computed.status, known) == old:
+                return None, (computed, grouping)
+            return _with_revision(computed.status, max(known, counted)), (computed, grouping)
+
+        return decide
 
     async def _pods_of(self, spread: Object, workload: Object | None) -> list[Object]:
         """Return the pods of a target."""
@@ -108,6 +170,11 @@ class Reconciler:
         uid, namespace = workload["metadata"]["uid"], workload["metadata"]["namespace"]
         uids = [uid, *(replica_set["metadata"]["uid"] for replica_set in self._workloads.replica_sets_of(uid))]
         pods = [pod for each in uids for pod in self._pods.by_index(BY_CONTROLLER, each)]
+        pods += [
+            pod
+            for pod in self._pods.by_index(BY_SPREAD, str(key_of(spread)))
+            if _is_of_replica_set(pod) and self._workloads.cached_controller(pod) is None
+        ]  # of ReplicaSets that the cache does not have yet: they must not be missing from a count
         # Pods of a workload that was scaled to 0 count until they end: it may be scaled up again before.
         if pods or not has_pods(workload):
             return pods
@@ -117,21 +184,16 @@ class Reconciler:
         matching = parse_label_selector(selector) if selector else NOTHING
         return [pod for pod in self._pods.list(namespace) if matching.matches(pod["metadata"].get("labels"))]
 
-    async def _write_pods(
-        self, spread: Object, workload: Object | None, grouping: Grouping, total: int
-    ) -> FederationError | None:
-        """Patch the pods that are adopted or whose deletion cost changes; return the first failure."""
-        patches: dict[str, Object] = {
-            adoption.pod["metadata"]["name"]: adoption.patch
-            for adoption in grouping.adoptions
-            if not self._is_released(adoption)
-        }
+    def _costs(self, spread: Object, workload: Object | None, grouping: Grouping, total: int) -> dict[str, Object]:
+        """Return the patches of the pods whose deletion cost changes."""
         replica_sets = self._workloads.replica_sets_of(workload["metadata"]["uid"]) if workload is not None else []
         version = workload_version(workload, replica_sets) if workload is not None else None
         # Before the controller of the workload has made its new version known, every pod would count as an old one.
         costs = changed_costs(spread, grouping.groups, version, total) if version is not None else {}
-        for name, cost in costs.items():
-            patches[name] = _with_cost(patches.get(name, {}), cost)
+        return {name: {"metadata": {"annotations": {names.POD_DELETION_COST: cost}}} for name, cost in costs.items()}
+
+    async def _patch_pods(self, spread: Object, patches: Mapping[str, Object]) -> FederationError | None:
+        """Patch the pods by name; return the first failure."""
         namespace, limit = spread["metadata"]["namespace"], asyncio.Semaphore(_WRITES_MAX)
 
         async def patch(name: str, body: Object) -> FederationError | None:
@@ -169,7 +231,10 @@ class Reconciler:
                 self._recorder.event(spread, WARNING, EVENT_DELETE_POD_FAILED, message)
 
 
-def _with_cost(patch: Object, cost: str) -> Object:
-    metadata = patch.get("metadata") or {}
-    annotations = {**(metadata.get("annotations") or {}), names.POD_DELETION_COST: cost}
-    return {**patch, "metadata": {**metadata, "annotations": annotations}}
+def _is_of_replica_set(pod: Object) -> bool:
+    owner = controller_owner(pod) or {}
+    return (group_of(owner), owner.get("kind")) == (REPLICA_SETS.group, REPLICA_SETS.kind)
+
+
+def _with_revision(status: Object, revision: int) -> Object:
+    return {**status, "podsResourceVersion": str(revision)} if revision else status

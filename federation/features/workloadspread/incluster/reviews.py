@@ -46,7 +46,7 @@ Handler = Callable[[Object], Awaitable[ReviewAnswer]]
 class ReviewOptions:
     """Limits of one review."""
 
-    deadline_s: float = 2.0
+    deadline_s: float = 8.0
     """After this time a request is admitted unchanged; shorter than the timeout of the webhook configurations."""
 
 

@@ -68,7 +68,16 @@ class SpreadService:
         ledger = StatusLedger(client, spreads, clock)
         simulation = Simulation(pods, nodes, patch_pod)
         admission = PodAdmission(
-            spreads, pods, workloads, ledger, simulation, patch_pod, self._recorder, clock, entropy or SystemEntropy()
+            client,
+            spreads,
+            pods,
+            workloads,
+            ledger,
+            simulation,
+            patch_pod,
+            self._recorder,
+            clock,
+            entropy or SystemEntropy(),
         )
         self.reviews = Reviews(
             {

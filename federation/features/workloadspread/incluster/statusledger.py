@@ -3,17 +3,21 @@
 The API server is the judge: every write carries a resourceVersion, and a conflict is decided again on the newest
 object. A lock per WorkloadSpread keeps the writers of this process from conflicts with each other, and the changes that
 wait for the lock share one write. The result of the last write is kept, because the informer lags behind it.
+
+A write without an answer in time may have been made. It is decided again on the newest object, where decisions find
+their own records by id. What a caller recorded that does not wait any more is removed: it answered without it.
 """
 
 import asyncio
+import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
 from federation.api.resources import WORKLOAD_SPREADS
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import ApiError, ClusterError, Conflict, FederationError, NotFound
+from federation.apimachinery.errors import ApiError, ClusterError, Conflict, FederationError, NotFound, RequestTimeout
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.features.workloadspread.rules.hub import to_hub
@@ -30,7 +34,10 @@ class LedgerOptions:
     """Limits of the writes."""
 
     tries_max: int = 8
-    """Tries per change; only conflicts are tried again. With 4, three instances sometimes denied one of 50 pods."""
+    """Tries per change, after conflicts and failures that may pass. With 4, three instances sometimes denied one of 50
+    pods."""
+    request_s_max: float = 2.5
+    """How long one request may take; a review has time for three of them."""
     backoff_s_min: float = 0.01
     """Pause after the first conflict."""
     backoff_factor: float = 5.0
@@ -44,12 +51,12 @@ class LedgerOptions:
 class _Change:
     """One change that waits for a write."""
 
-    __slots__ = ("decide", "error", "is_done", "result", "since", "tries")
+    __slots__ = ("decide", "error", "is_done", "is_read_first", "result", "tries")
 
-    def __init__(self, decide: Decide, since: int = -1) -> None:
+    def __init__(self, decide: Decide, *, is_read_first: bool = False) -> None:
         self.decide = decide
-        self.since = since
-        """The change fails if another process has written after this revision; -1 to allow that."""
+        self.is_read_first = is_read_first
+        """Whether the object may have been written unseen."""
         self.tries = 0
         self.is_done = False
         self.result: Any = None
@@ -64,8 +71,8 @@ class _Entry:
     waiting: list[_Change] = field(default_factory=list)
     written: Object | None = None
     """The object that the last write of this process returned."""
-    own_since: int = 0
-    """The revision after which all writes, up to `written`, are writes of this process."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set and replaced when a newer object is known."""
 
 
 class StatusLedger:
@@ -86,22 +93,46 @@ class StatusLedger:
         self._options = options or LedgerOptions()
         self._jitter = jitter
         self._entries: dict[str, _Entry] = {}
+        self._undoing: set[asyncio.Future[None]] = set()
 
-    async def change(self, spread: Object, decide: Decide) -> Any:
+    async def change(self, spread: Object, decide: Decide, undo: Decide | None = None) -> Any:
         """Write the status that `decide` returns for the newest object, and return its result.
 
         `decide` is called again after a conflict; it must not keep state. Returns None if the object is gone. Conflict
         when all tries met another writer, ApiError or ClusterError when the API server refuses or does not answer.
+        `undo` is the change to make if this one may have been written without a result for the caller.
         """
-        return await self._share_write(spread, _Change(decide))
+        try:
+            return await self._share_write(spread, _Change(decide))
+        except (asyncio.CancelledError, ApiError, ClusterError):
+            if undo is not None:
+                task = asyncio.ensure_future(self._undo(spread, undo))
+                self._undoing.add(task)
+                task.add_done_callback(self._undoing.discard)
+            raise
 
-    async def replace(self, spread: Object, decide: Decide) -> Any:
-        """Like `change`, for a status that is computed from more than the object, such as its pods.
+    async def _undo(self, spread: Object, undo: Decide) -> None:
+        with contextlib.suppress(FederationError):
+            await self._share_write(spread, _Change(undo, is_read_first=True))
 
-        Writes of this process since `spread` are allowed: `decide` gets them. Conflict when another process has written
-        since, because it may have seen newer pods.
-        """
-        return await self._share_write(spread, _Change(decide, revision_of(spread)))
+    async def wait_until(self, spread: Object, is_ready: Callable[[Object], bool], timeout_s: float) -> bool:
+        """Return True once the newest known object is ready, False after the timeout."""
+        deadline = asyncio.ensure_future(self._clock.sleep(timeout_s))
+        try:
+            while not is_ready(self.newest(spread)):
+                changed = asyncio.ensure_future(self._entry(spread).changed.wait())
+                await asyncio.wait((changed, deadline), return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+                if deadline.done():
+                    return False
+            return True
+        finally:
+            deadline.cancel()
+
+    def observe(self, spread: Object) -> None:
+        """Note an object from the informer, for those that wait."""
+        if (entry := self._entries.get(spread["metadata"]["uid"])) is not None:
+            _wake(entry)
 
     async def _share_write(self, spread: Object, change: _Change) -> Any:
         entry = self._entry(spread)
@@ -119,6 +150,10 @@ class StatusLedger:
 
     def newest(self, spread: Object) -> Object:
         """Return the newest known state of an object from the informer."""
+        metadata = spread["metadata"]
+        cached = self._spreads.get(metadata["namespace"], metadata["name"])
+        if cached is not None and cached["metadata"]["uid"] == metadata["uid"]:
+            spread = max(spread, cached, key=revision_of)
         written = self._entry(spread).written
         return written if written is not None and revision_of(written) >= revision_of(spread) else spread
 
@@ -131,38 +166,33 @@ class StatusLedger:
 
     async def _write_until_done(self, entry: _Entry, change: _Change, spread: Object) -> None:
         """Write all waiting changes together, again after a conflict, until this one is done; holds the lock."""
-        current: Object | None = self.newest(spread)
+        current: Object | None = None if change.is_read_first else self.newest(spread)
         backoff_s = self._options.backoff_s_min
         while not change.is_done:
             batch = list(entry.waiting)
+            for each in batch:
+                each.tries += 1
             try:
                 if current is None:
                     current = await self._read(spread)
                 await self._write_batch(entry, current, batch)
-            except Conflict as error:
-                exhausted = [each for each in batch if each.tries >= self._options.tries_max]
-                _finish(entry, exhausted, error)
-                current = None
-                if not change.is_done:
-                    await self._clock.sleep(backoff_s * (1 + self._options.backoff_jitter * self._jitter()))
-                    backoff_s = min(backoff_s * self._options.backoff_factor, self._options.backoff_s_max)
             except NotFound:
                 for each in batch:
                     each.result = None
                 _finish(entry, batch)
                 self.forget(spread)
             except (ApiError, ClusterError) as error:
-                _finish(entry, batch, error)
+                is_final = not (error.retryable or isinstance(error, Conflict))
+                _finish(entry, [each for each in batch if is_final or each.tries >= self._options.tries_max], error)
+                current = None
+                if not change.is_done:
+                    await self._clock.sleep(backoff_s * (1 + self._options.backoff_jitter * self._jitter()))
+                    backoff_s = min(backoff_s * self._options.backoff_factor, self._options.backoff_s_max)
 
     async def _write_batch(self, entry: _Entry, current: Object, batch: list[_Change]) -> None:
         has_changed, decided = False, current
-        if current is not entry.written:
-            entry.own_since = revision_of(current)
         for change in batch:
-            change.tries += 1
             try:
-                if 0 <= change.since < entry.own_since:
-                    raise Conflict("another process has written the status")
                 status, change.result = change.decide(decided)
             except FederationError as error:  # of this object only; the others must not fail with it
                 _finish(entry, [change], error)
@@ -171,18 +201,38 @@ class StatusLedger:
                 decided, has_changed = {**decided, "status": status}, True
         if has_changed:
             entry.written = await self._write(current, decided["status"])
+            _wake(entry)
         _finish(entry, [change for change in batch if not change.is_done])
 
     async def _read(self, spread: Object) -> Object:
         metadata = spread["metadata"]
-        found = to_hub(await self._client.get(WORKLOAD_SPREADS, metadata["name"], metadata["namespace"]))
+        request = self._client.get(WORKLOAD_SPREADS, metadata["name"], metadata["namespace"])
+        found = to_hub(await self._answered(request))
         if found["metadata"]["uid"] != metadata["uid"]:
             raise NotFound(f"{metadata['name']}: another object has the name now")
         return found
 
     async def _write(self, current: Object, status: Object) -> Object:
-        written = await self._client.update(WORKLOAD_SPREADS, {**current, "status": status}, subresource="status")
-        return to_hub(written)
+        changed = {**current, "status": status}
+        return to_hub(await self._answered(self._client.update(WORKLOAD_SPREADS, changed, subresource="status")))
+
+    async def _answered(self, request: Coroutine[Any, Any, Object]) -> Object:
+        """Return the answer to a request; RequestTimeout when there is none in time, as others wait for the lock."""
+        asking = asyncio.ensure_future(request)
+        deadline = asyncio.ensure_future(self._clock.sleep(self._options.request_s_max))
+        try:
+            await asyncio.wait((asking, deadline), return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                return asking.result()
+            raise RequestTimeout(f"the API server did not answer within {self._options.request_s_max:g} s")
+        finally:
+            deadline.cancel()
+            asking.cancel()
+
+
+def _wake(entry: _Entry) -> None:
+    entry.changed.set()
+    entry.changed = asyncio.Event()
 
 
 def _finish(entry: _Entry, changes: list[_Change], error: FederationError | None = None) -> None:

@@ -3,6 +3,9 @@
 A pod has no subset when it is older than the WorkloadSpread, or when no subset was free at its creation. It is adopted
 by the best subset whose rules match the node on which it runs. Adoption changes only metadata; the pod is not
 restarted. A pod whose subset was removed from the spec stays outside of all subsets.
+
+Pods that are older than the WorkloadSpread may exceed a limit, as with OpenKruise. Later ones are adopted only where a
+replica is free, so that a pod that admission did not decide about breaks no limit.
 """
 
 from collections import Counter
@@ -11,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from federation.api.selectors import compile_cluster_terms, tolerates
+from federation.apimachinery.clock import parse_rfc3339
 from federation.apimachinery.equality import is_json_equal
 from federation.apimachinery.errors import ApiError
 from federation.apimachinery.resources import Object
@@ -22,9 +26,15 @@ from federation.features.workloadspread.rules.injection import (
     with_match,
     with_node_rules,
 )
-from federation.features.workloadspread.rules.ledger import parse_match
+from federation.features.workloadspread.rules.ledger import CREATING, id_of, parse_match
 from federation.features.workloadspread.rules.references import object_name
-from federation.features.workloadspread.rules.subsets import find_subset, name_of, resolve_limit, subsets_of
+from federation.features.workloadspread.rules.subsets import (
+    find_subset,
+    is_stateful,
+    name_of,
+    resolve_limit,
+    subsets_of,
+)
 from federation.features.workloadspread.rules.versions import VERSIONED_KINDS, pod_version
 from federation.planning.automigration.podanalysis import is_live
 from federation.planning.corerules import PatchPod
@@ -71,10 +81,10 @@ def group_pods(
             strangers.append((version, pod))
         else:
             by_subset.setdefault(subset, []).append(pod)
-    rooms = {version: _Room(spread, by_subset, total) for version, by_subset in groups.items()}
+    rooms = {version: _Room(spread, version, by_subset, total) for version, by_subset in groups.items()}
     adoptions = []
     for version, pod in strangers:
-        found = _best_subset(spread, pod, nodes, rooms[version], patch_pod)
+        found = rooms[version].recorded(pod) or _best_subset(spread, pod, nodes, rooms[version], patch_pod)
         groups[version].setdefault(NO_SUBSET if found is None else name_of(found), []).append(pod)
         if found is not None:
             rooms[version].take(name_of(found))
@@ -142,13 +152,26 @@ def _without_annotations(pod: Mapping[str, Any]) -> Object:
 
 
 class _Room:
-    """How many more pods each subset may get in one version."""
+    """How many more pods each subset may get in one version, those counted that are admitted and not seen yet."""
 
-    def __init__(self, spread: Object, by_subset: Mapping[str, list[Object]], total: int) -> None:
+    def __init__(self, spread: Object, version: str, by_subset: Mapping[str, list[Object]], total: int) -> None:
+        self._spread = spread
         self._limits = {
             name_of(subset): resolve_limit(subset.get("maxReplicas"), total) for subset in subsets_of(spread)
         }
         self._used = Counter({name: sum(map(is_live, pods)) for name, pods in by_subset.items()})
+        seen = {id_of(pod) for pods in by_subset.values() for pod in pods}
+        entry = ((spread.get("status") or {}).get("versionedSubsetStatuses") or {}).get(version) or ()
+        self._recorded = {pod_id: name_of(each) for each in entry for pod_id in each.get(CREATING) or ()}
+        self._used.update(name for pod_id, name in self._recorded.items() if pod_id not in seen)
+
+    def recorded(self, pod: Object) -> Object | None:
+        """Return the subset that has a place for this pod already: another instance may be adopting it."""
+        name = self._recorded.get(object_name(pod))
+        if name is None or not is_live(pod):
+            return None
+        self._used[name] -= 1
+        return find_subset(self._spread, name)
 
     def has_room(self, name: str) -> bool:
         limit = self._limits[name]
@@ -166,6 +189,12 @@ def _own_subset(spread: Object, pod: Object) -> str | None:
     return match.subset if find_subset(spread, match.subset) is not None else NO_SUBSET
 
 
+def _is_older(pod: Mapping[str, Any], spread: Mapping[str, Any]) -> bool:
+    """Return True if the pod was created before the WorkloadSpread, or it is not known when."""
+    created = [parse_rfc3339((each.get("metadata") or {}).get("creationTimestamp")) for each in (pod, spread)]
+    return created[0] is None or created[1] is None or created[0] < created[1]
+
+
 def _best_subset(
     spread: Object, pod: Object, nodes: Mapping[str, Object], room: _Room, patch_pod: PatchPod
 ) -> Object | None:
@@ -174,8 +203,12 @@ def _best_subset(
         return None
     best: Object | None = None
     best_score = -1
+    may_exceed = is_stateful(spread) or _is_older(pod, spread)
     for subset in subsets_of(spread):
-        score = match_score(subset, pod, node, patch_pod, has_room=room.has_room(name_of(subset)))
+        has_room = room.has_room(name_of(subset))
+        if not has_room and not may_exceed:
+            continue
+        score = match_score(subset, pod, node, patch_pod, has_room=has_room)
         if score is not None and score > best_score:
             best, best_score = subset, score
     return best

@@ -1,21 +1,23 @@
 """The status of a WorkloadSpread from its pods: replicas and free replicas per subset, overall and per version. Pure.
 
-Records of admission (`ledger.py`) are kept while their pods are in flight: a creation until its pod is seen, a deletion
-until its pod is gone. A record that grows too old is removed, and an event reports it.
+Records of admission (`ledger.py`) are kept while their pods are in flight: a creation until its pod is seen or proven
+absent, a deletion until its pod is gone. The age alone ends no record of a creation, because its pod may still come, or
+be there unseen. An event reports a record that ends without its pod.
 
 `missingReplicas` counts like OpenKruise: the deletion of a pod above the limit frees a replica. Admission does not use
 that number; it computes free replicas from `maxReplicas`, `replicas` and the records.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import Object
 from federation.features.workloadspread import names
-from federation.features.workloadspread.rules.adoption import Groups
-from federation.features.workloadspread.rules.ledger import CREATING, DELETING, counted_status, parse_match
+from federation.features.workloadspread.rules.adoption import NO_SUBSET, Groups
+from federation.features.workloadspread.rules.ledger import CREATING, DELETING, counted_status, id_of, parse_match
 from federation.features.workloadspread.rules.moments import age_s, shortest_s
 from federation.features.workloadspread.rules.references import object_name
 from federation.features.workloadspread.rules.rescheduling import Schedulability, check_subset
@@ -30,9 +32,18 @@ from federation.features.workloadspread.rules.subsets import (
 from federation.planning.automigration.podanalysis import is_live
 
 CREATING_S_MAX = 30.0
-"""How long admission waits for a pod that it counted."""
+"""The age from which the record of a creation ends when its pod is proven absent."""
 DELETING_S_MAX = 15.0
-"""How long admission waits for a pod to go."""
+"""How long a deletion is recorded whose pod does not go."""
+_PROOF_S = 5.0
+"""The pause before the next look for a proof of absence."""
+IsAbsent = Callable[[str, Any], bool]
+"""Returns True if the recorded pod, given by id and time of its record, is proven not to exist, now and later."""
+
+
+_UNMATCHED = (
+    "{} pods of the workload are in no subset: no place was free that fits them, or no decision was made in time"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +66,7 @@ class SpreadStatus:
     requeue_after_s: float | None = None
 
 
-def compute_status(spread: Object, groups: Groups, total: int, now: datetime) -> SpreadStatus:
+def compute_status(spread: Object, groups: Groups, total: int, now: datetime, *, is_absent: IsAbsent) -> SpreadStatus:
     """Return the status of a WorkloadSpread; `groups` is from `adoption.group_pods`.
 
     `total` is the workload's replicas. InvalidInput when a limit cannot be parsed.
@@ -76,8 +87,8 @@ def compute_status(spread: Object, groups: Groups, total: int, now: datetime) ->
         )
         for subset in subsets
     ]
-    follow_ups = FollowUps(now)
-    statuses = follow_ups.entry(subsets, checks, overall, old.get("subsetStatuses"), total)
+    follow_ups = FollowUps(now, object_name(spread), is_absent)
+    statuses = follow_ups.entry(subsets, checks, overall, old.get("subsetStatuses"), total, are_recorded=False)
     if is_reported:
         statuses = [
             {**status, "unschedulableReplicas": check.waiting} if check.waiting else status
@@ -85,11 +96,19 @@ def compute_status(spread: Object, groups: Groups, total: int, now: datetime) ->
         ]
     versions = {}
     for version in [*groups, *(version for version in old_versions if version not in groups)]:
-        entry = follow_ups.entry(subsets, checks, groups.get(version, {}), old_versions.get(version), total)
+        pods = groups.get(version, {})
+        entry = follow_ups.entry(
+            subsets, checks, pods, old_versions.get(version), total, are_recorded=not is_stateful(spread)
+        )
         if version in groups or any(map(_is_used, entry)):
             versions[version] = entry
     status: Object = {"observedGeneration": (spread.get("metadata") or {}).get("generation") or 0}
     status |= {"subsetStatuses": statuses, "versionedSubsetStatuses": versions}
+    unmatched = sum(map(is_live, overall.get(NO_SUBSET, ())))
+    if unmatched:
+        status["unmatchedReplicas"] = unmatched
+    if unmatched > (old.get("unmatchedReplicas") or 0):
+        follow_ups.events.append(_event("Warning", names.EVENT_PODS_WITHOUT_SUBSET, _UNMATCHED.format(unmatched)))
     recovered = [name_of(subset) for subset, check in zip(subsets, checks, strict=True) if check.is_recovered]
     events = [
         _event("Normal", names.EVENT_RECOVER_SCHEDULABLE, f"subset {name} is schedulable again") for name in recovered
@@ -103,19 +122,32 @@ def compute_status(spread: Object, groups: Groups, total: int, now: datetime) ->
 
 
 def count_subset(
-    subset: Mapping[str, Any], pods: Iterable[Object], old: Mapping[str, Any], total: int, follow_ups: "FollowUps"
+    subset: Mapping[str, Any],
+    pods: Iterable[Object],
+    old: Mapping[str, Any],
+    total: int,
+    follow_ups: "FollowUps",
+    *,
+    are_recorded: bool,
 ) -> Object:
-    """Return the status of one subset without conditions; `old` has the records of admission."""
+    """Return the status of one subset without conditions; `old` has the records of admission.
+
+    A pod that is being adopted is recorded until its annotation is seen, unless records are kept elsewhere: another
+    instance may not see yet that it is adopted.
+    """
     name, limit = name_of(subset), resolve_limit(subset.get("maxReplicas"), total)
     creating, deleting = dict(old.get(CREATING) or {}), old.get(DELETING) or {}
     free = -1 if limit is None else limit
     replicas = 0
     kept: dict[str, Any] = {}
+    adopted: dict[str, Any] = {}
     for pod in pods:
-        match = parse_match(pod)
         pod_name = object_name(pod)
-        creating.pop(match.uid if match is not None and match.uid else pod_name, None)
+        time = creating.pop(id_of(pod), None)
         if not is_live(pod):
+            continue
+        if limit is not None and are_recorded and not follow_ups.is_matched(pod):
+            adopted[pod_name] = time or to_rfc3339(follow_ups.now)
             continue
         replicas += 1
         free -= free > 0
@@ -124,11 +156,7 @@ def count_subset(
         ):
             kept[pod_name] = deleting[pod_name]
             free += limit is not None and free < limit
-    waiting = {
-        pod_id: time
-        for pod_id, time in creating.items()
-        if follow_ups.keep(time, CREATING_S_MAX, names.EVENT_CREATE_POD_FAILED, pod_id)
-    }
+    waiting = adopted | {pod_id: time for pod_id, time in creating.items() if follow_ups.keep_creation(time, pod_id)}
     free = max(0, free - len(waiting)) if limit is not None else free
     status = counted_status(name, limit, replicas, free)
     return status | {field: records for field, records in ((CREATING, waiting), (DELETING, kept)) if records}
@@ -139,8 +167,23 @@ class FollowUps:
     """The work that counting leaves: the events to record and the delays after which a record expires."""
 
     now: datetime
+    spread: str
+    is_absent: IsAbsent
     events: list[SpreadEvent] = field(default_factory=list)
     delays_s: list[float] = field(default_factory=list)
+
+    def is_matched(self, pod: Mapping[str, Any]) -> bool:
+        """Return True if the annotation of the pod names the WorkloadSpread."""
+        match = parse_match(pod)
+        return match is not None and match.spread == self.spread
+
+    def keep_creation(self, time: Any, pod_id: str) -> bool:
+        """As `keep`, for the record of a creation: an old one ends only with a proof that the pod is absent."""
+        is_old = not 0 < CREATING_S_MAX - age_s(time, self.now) <= 2 * CREATING_S_MAX
+        if is_old and not self.is_absent(pod_id, time):
+            self.delays_s.append(_PROOF_S)
+            return True
+        return self.keep(time, CREATING_S_MAX, names.EVENT_CREATE_POD_FAILED, pod_id)
 
     def keep(self, time: Any, seconds_max: float, reason: str, pod_id: str) -> bool:
         """Return True if a record is still young enough; note its expiry, or an event when it is not."""
@@ -159,12 +202,15 @@ class FollowUps:
         pods: Mapping[str, Sequence[Object]],
         old: Sequence[Object] | None,
         total: int,
+        *,
+        are_recorded: bool,
     ) -> list[Object]:
         """Return the statuses of all subsets in the order of the spec."""
         entry = []
         for subset, check in zip(subsets, checks, strict=True):
             name = name_of(subset)
-            status = count_subset(subset, pods.get(name, ()), _named(old, name), total, self)
+            counted, known = pods.get(name, ()), _named(old, name)
+            status = count_subset(subset, counted, known, total, self, are_recorded=are_recorded)
             entry.append(status | {"conditions": check.conditions} if check.conditions else status)
         return entry
 

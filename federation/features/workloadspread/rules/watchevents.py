@@ -34,7 +34,9 @@ def spread_of_pod(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) 
     match = parse_match(new or old or {})
     if match is None:
         return None
-    return match.spread if old is None or new is None or _has_pod_changed(old, new) else None
+    if old is None or new is None or parse_match(old) != match:
+        return match.spread
+    return match.spread if _has_pod_changed(old, new) else None
 
 
 def is_adoptable(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool:
@@ -43,6 +45,13 @@ def is_adoptable(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -
         return False
     had_node = old is not None and (old.get("spec") or {}).get("nodeName")
     return bool((new.get("spec") or {}).get("nodeName")) and not had_node
+
+
+def has_unmatched_changed(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool:
+    """Return True if a pod without a subset appeared, ended, disappeared, or got its node."""
+    if parse_match(new or old or {}) is not None:
+        return False
+    return old is None or new is None or is_live(old) != is_live(new) or is_adoptable(old, new)
 
 
 def has_workload_changed(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool:

@@ -27,7 +27,7 @@ from federation.apimachinery.ownerreferences import controller_reference
 from federation.apimachinery.resources import EVENTS, PODS, REPLICA_SETS, Object
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
-from federation.client.client import Client, Request
+from federation.client.client import Client, Request, Watch
 from federation.client.local import LocalClient, LocalTransport
 from federation.features.workloadspread.incluster.configurations import definitions
 from federation.features.workloadspread.incluster.service import SpreadService
@@ -43,6 +43,8 @@ class Line(LocalTransport):
     """The answer to writes of pods."""
     hangs = False
     bytes_max = 0
+    sight: asyncio.Event
+    """Watches deliver nothing while it is cleared."""
 
     async def request(self, request: Request) -> Object:
         if request.verb == "patch" and request.resource == PODS and self.refused is not None:
@@ -56,6 +58,11 @@ class Line(LocalTransport):
                 raise RequestEntityTooLarge("etcdserver: request is too large")
         return await super().request(request)
 
+    async def stream(self, request: Request) -> Watch:  # type: ignore[override]  # a generator is a Watch
+        async for batch in LocalTransport.stream(self, request):
+            await self.sight.wait()
+            yield batch
+
 
 class World:
     """A cluster with a ReplicaSet, and the service beside it; tests send the reviews."""
@@ -64,6 +71,8 @@ class World:
         self.clock = ManualClock()
         self.registry = Registry(MemoryStore(clock=self.clock), clock=self.clock)
         self.line = Line(self.registry)
+        self.line.sight = asyncio.Event()
+        self.line.sight.set()
         self.user = LocalClient(self.registry, user_agent="user")
         self.service = SpreadService(Client(self.line), clock=self.clock, cluster="east", entropy=SeededEntropy(1))
         self.owner: Object = {}
@@ -174,9 +183,7 @@ async def test_pods_are_admitted_unchanged_while_the_status_has_no_room_for_more
     assert len(await world.records("creatingPods")) == spread.count(True)
     assert 5 < spread.count(True) < 18
     assert all("too large" in answer["warnings"][0] for answer in answers if "patch" not in answer)
-    await world.clock.advance(31)
-    for _ in range(5):
-        await world.clock.advance(1)
+    await pass_time(world, 85)
     assert await world.records("creatingPods") == []
     assert "patch" in await world.create(named(world.pod(), "web-later"))
 
@@ -274,17 +281,70 @@ async def test_a_malformed_limit_admits_pods_and_is_reported(world: World) -> No
     assert "InvalidWorkloadSpread" in [event["reason"] for event in events]
 
 
-async def test_records_of_pods_that_never_come_expire(world: World) -> None:
+async def pass_time(world: World, seconds: int) -> None:
+    for _ in range(seconds):
+        await world.clock.advance(1)
+
+
+async def test_the_record_of_a_pod_that_never_comes_ends_with_a_proof(world: World) -> None:
     await world.begin(a_subset("base", 1), a_subset("rest"))
     await world.create()
     assert await world.records("creatingPods") == ["web-1"]
-    await world.clock.advance(29)
-    assert await world.records("creatingPods") == ["web-1"]
-    await world.clock.advance(3)
+    await pass_time(world, 70)
+    assert await world.records("creatingPods") == ["web-1"], "its request may still be running"
+    await pass_time(world, 15)
     assert await world.records("creatingPods") == []
     await world.clock.advance(1)
     events = (await world.user.list(EVENTS, "default")).items
     assert "CreatePodFailed" in [event["reason"] for event in events]
+
+
+async def test_the_record_of_a_pod_that_the_watch_does_not_show_stays(world: World) -> None:
+    await world.begin(a_subset("base", 1), a_subset("rest"))
+    world.line.sight.clear()
+    await world.create()
+    match = {MATCHED_WORKLOAD_SPREAD: '{"name":"web","subset":"base"}'}
+    await world.user.create(PODS, world.pod(annotations=match))
+    await pass_time(world, 200)
+    assert await world.records("creatingPods") == ["web-1"]
+
+
+async def test_a_deletion_that_comes_late_or_is_refused_frees_no_place(world: World) -> None:
+    await world.begin(a_subset("base", 1), a_subset("rest"))
+    pod = await world.user.create(PODS, await _spread_pod(world))
+    await world.clock.advance(2)
+    await world.review("/remove-pod", oldObject=pod)
+    assert await world.records("deletingPods") == ["web-1"]
+    assert subset_of(await world.create(named(world.pod(), "web-2"))) == "rest"
+    await world.user.delete(PODS, "web-1", "default")
+    await world.review("/remove-pod", oldObject=pod)
+    assert subset_of(await world.create(named(world.pod(), "web-3"))) == "base"
+    assert subset_of(await world.create(named(world.pod(), "web-4"))) == "rest"
+
+
+def subset_of(answer: Object) -> str | None:
+    """Return the subset that an answer assigns."""
+    for operation in orjson.loads(base64.b64decode(answer.get("patch") or "W10=")):
+        if operation["path"] == "/metadata/annotations":
+            match = parse_match({"metadata": {"annotations": operation["value"]}})
+            return match.subset if match is not None else None
+    return None
+
+
+async def test_a_pod_without_a_decision_gets_an_event_and_is_counted_as_unmatched(world: World) -> None:
+    await world.begin(a_subset("base", 1), a_subset("rest"))
+    world.line.failure = ServiceUnavailable("down")
+    await world.create()
+    world.line.failure = None
+    await world.user.create(PODS, world.pod())
+    await world.clock.advance(5)
+    assert (await world.status())["unmatchedReplicas"] == 1
+    await world.clock.advance(1)
+    reasons = [event["reason"] for event in (await world.user.list(EVENTS, "default")).items]
+    assert {"AdmittedWithoutDecision", "PodsWithoutSubset"} <= set(reasons)
+    await world.user.delete(PODS, "web-1", "default")
+    await world.clock.advance(5)
+    assert "unmatchedReplicas" not in await world.status()
 
 
 async def test_a_pod_without_a_subset_is_admitted_as_it_is(world: World) -> None:

@@ -25,6 +25,9 @@ class Rival(LocalTransport):
     def __init__(self, registry: Registry) -> None:
         super().__init__(registry)
         self.wins = 0
+        self.hangs = 0
+        """How many writes do not arrive and are not answered."""
+        self.holds_answers = False
         self.writes = 0
         self.has_written = asyncio.Event()
 
@@ -36,7 +39,13 @@ class Rival(LocalTransport):
             if self.wins:
                 self.wins -= 1
                 raise Conflict("another writer was faster")
-        return await super().request(request)
+            if self.hangs:
+                self.hangs -= 1
+                await asyncio.get_running_loop().create_future()
+        answer = await super().request(request)
+        if self.holds_answers and request.subresource == "status":
+            await asyncio.get_running_loop().create_future()
+        return answer
 
 
 class World:
@@ -167,39 +176,47 @@ async def test_a_new_object_with_the_same_name_is_not_changed(world: World) -> N
     assert await world.count() == 0
 
 
-async def test_a_replaced_status_keeps_the_changes_of_this_process(world: World) -> None:
+async def test_the_newest_object_is_that_of_the_last_write_until_it_is_forgotten(world: World) -> None:
     spread = await world.create()
     await world.ledger.change(spread, one_more())
-    assert await world.ledger.replace(spread, one_more()) == 2
-    newest = world.ledger.newest(spread)
-    assert newest["status"]["observedGeneration"] == 2
+    assert world.ledger.newest(spread)["status"]["observedGeneration"] == 1
     world.ledger.forget(spread)
     assert world.ledger.newest(spread) is spread
 
 
-async def test_a_status_is_not_replaced_after_a_write_of_another_process(world: World) -> None:
+async def test_a_write_without_an_answer_in_time_is_decided_again(world: World) -> None:
     spread = await world.create()
-    other = world.a_ledger()
-    await other.change(spread, one_more())
-    assert isinstance((await world.finish(world.ledger.replace(spread, one_more())))[0], Conflict)
-    assert await world.count() == 1
-    seen = await world.user.get(WORKLOAD_SPREADS, "web", "default")
-    await world.ledger.change(seen, one_more())
-    with pytest.raises(Conflict):  # also when a change of this process came after it
-        await world.ledger.replace(spread, one_more())
-    assert await world.ledger.replace(seen, one_more()) == 3
+    world.transport.hangs = 1
+    (result,) = await world.finish(world.ledger.change(spread, one_more()))
+    assert (result, await world.count()) == (1, 1)
+    assert world.transport.writes == 2
 
 
-async def test_a_replaced_status_shares_a_write_with_waiting_changes(world: World) -> None:
+async def test_what_was_written_for_a_caller_that_gave_up_is_undone(world: World) -> None:
     spread = await world.create()
-    changes = [world.ledger.change(spread, one_more()) for _ in range(5)]
-    assert sorted(await world.finish(*changes, world.ledger.replace(spread, one_more()))) == list(range(1, 7))
-    assert world.transport.writes <= 2
+    world.transport.holds_answers = True
+    first = asyncio.ensure_future(world.ledger.change(spread, one_more(), lambda _: ({"observedGeneration": 7}, None)))
+    while not await world.count():
+        await world.clock.advance(0.01)
+    first.cancel()
+    world.transport.holds_answers = False
+    while await world.count() == 1:
+        await world.clock.advance(0.05)
+    assert await world.count() == 7
 
 
-async def test_the_echo_of_a_write_is_not_a_write_of_another_process(world: World) -> None:
+async def test_a_caller_waits_until_a_write_or_an_event_makes_the_object_ready(world: World) -> None:
     spread = await world.create()
+    waiting = asyncio.ensure_future(world.ledger.wait_until(spread, lambda newest: bool(newest.get("status")), 5))
+    await world.clock.advance(1)
+    world.ledger.observe(spread)
+    await world.clock.advance(1)
+    assert not waiting.done()
     await world.ledger.change(spread, one_more())
-    echo = await world.user.get(WORKLOAD_SPREADS, "web", "default")
-    await world.ledger.change(echo, one_more())
-    assert await world.ledger.replace(spread, one_more()) == 3
+    assert await waiting is True
+
+
+async def test_a_caller_waits_no_longer_than_its_timeout(world: World) -> None:
+    spread = await world.create()
+    (result,) = await world.finish(world.ledger.wait_until(spread, lambda newest: bool(newest.get("status")), 5))
+    assert result is False
