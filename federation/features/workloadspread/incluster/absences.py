@@ -3,6 +3,8 @@
 The end of a creation is not reported to webhooks: after them come other webhooks, quotas and the store. A record whose
 pod is not seen may belong to a pod that still comes, or that the watch has not delivered. So its age is measured from
 the moment at which this process first saw it, which no other clock can shorten.
+
+Decision: docs/decisions/0217-records-end-by-evidence.md
 """
 
 from collections.abc import Iterable, Mapping
