@@ -82,7 +82,10 @@ class ClusterRemoval:
             return DONE
         if _takes_objects_along(cluster, state):
             if not state.ready:
-                text = "objects in the cluster cannot be deleted while it is not ready"
+                text = (
+                    "objects in the cluster cannot be deleted while it is not ready;"
+                    f" if it is lost: fedctl unjoin {name} --force --reason TEXT"
+                )
                 self._recorder.event(cluster, WARNING, EVENT_WAIT_FOR_CASCADING_DELETE, text)
                 return Result(requeue_after_s=_RECHECK_S)
             if not await self._empty(cluster, name):

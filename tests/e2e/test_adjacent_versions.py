@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.postgres,
     pytest.mark.xdist_group("adjacentversions"),
 ]
-PREVIOUS = "d723b87220d865b8f2265fa404707686ba8ddde9"
+PREVIOUS = "d99591058eba6be3dcda3274c486a7dd8c7e444e"
 """The version that users run today. A release sets it to the commit of the release before."""
 PARTS = ("federation", "plugins", "migrations", "examples", "pyproject.toml")
 

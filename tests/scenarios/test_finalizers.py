@@ -286,7 +286,7 @@ async def _walk_cascading_delete(world: World) -> None:
     await world.lose("west")
     await world.merge(FEDERATED_CLUSTERS, "west", {"metadata": {"annotations": {names.CASCADING_DELETE: ""}}}, "")
     await world.user.delete(FEDERATED_CLUSTERS, "west")
-    assert "not ready" in await _said(world, "WaitForCascadingDelete")
+    assert "if it is lost: fedctl unjoin west --force" in await _said(world, "WaitForCascadingDelete")
     forced = {"metadata": {"annotations": {names.FORCED_REMOVAL: "it is lost"}}}
     await world.merge(FEDERATED_CLUSTERS, "west", forced, "")
     await world.until_gone(FEDERATED_CLUSTERS, "west", "")
@@ -296,6 +296,11 @@ async def _walk_cascading_delete(world: World) -> None:
 async def _walk_leaving_cluster(world: World) -> None:
     world.members["west"].line.mode = "down"
     await world.user.delete(FEDERATED_CLUSTERS, "west")
+    assert "if it is lost: fedctl unjoin west --force" in await _said(world, "WaitForRelease")
+    west = await world.user.get(FEDERATED_CLUSTERS, "west")
+    kept = {"metadata": {"finalizers": [names.CLUSTER_FINALIZER]}}
+    assert set(west["metadata"]["finalizers"]) == {names.CLUSTER_FINALIZER, names.CASCADING_DELETE_FINALIZER}
+    await world.merge(FEDERATED_CLUSTERS, "west", kept, "")  # by hand: now the last step is what cannot be done
     assert "cannot be cleaned up" in await _said(world, EVENT_TERMINATING_CLUSTER_FAILED)
     world.members["west"].line.mode = "up"
     await world.until_gone(FEDERATED_CLUSTERS, "west", "")

@@ -50,10 +50,10 @@ OURS = (
     Finalizer(
         names.CASCADING_DELETE_FINALIZER,
         "FederatedCluster",
-        "at once; with annotation `cascading-delete`, after the member has none of our objects;"
-        " with a forced removal, after its objects are recorded",
-        "Events `WaitForCascadingDelete`, `WaitForCascadingDeleteError`",
-        "remove the annotation, or `fedctl unjoin --force CLUSTER`",
+        "what the member keeps is recorded and has lost our label; with annotation `cascading-delete`, after the member"
+        " has none of our objects; with a forced removal, after its objects are recorded",
+        "Events `WaitForRelease`, `WaitForCascadingDelete`, `WaitForCascadingDeleteError`",
+        "`fedctl unjoin --force CLUSTER`",
     ),
     Finalizer(
         names.CLUSTER_FINALIZER,
