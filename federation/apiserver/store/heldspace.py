@@ -17,8 +17,9 @@ from typing import Any
 PAGE_BYTES = 4_096
 LOG_FRAME_BYTES = PAGE_BYTES + 24
 LOG_HEAD_BYTES = 32
-# A disk with less is short: a checkpoint then excludes commits, so that what it releases is held again before them.
-_AMPLE_BYTES = 64 << 20
+# A disk with less is short: a checkpoint then excludes commits, so that what it releases is held again before them. No
+# program takes more than that in the moment between both.
+_AMPLE_BYTES = 1 << 30
 _FULL_BYTES = 1 << 20
 _KEEP_SIZE = 1
 _ZEROS = bytes(1 << 20)
@@ -79,7 +80,7 @@ class HeldSpace:
                 os.close(descriptor)
 
     def is_full(self) -> bool:
-        """Return whether the disk has less than what an error of the file system may be due to."""
+        """Return whether the disk has too little for the files that a start creates."""
         try:
             return _free_bytes(self._path.parent) < _FULL_BYTES
         except OSError:

@@ -167,7 +167,9 @@ class SQLiteDatabase:
 
     async def _make_room(self, tries: int, *, frees_space: bool) -> bool:
         """Return whether a transaction that lacked room may succeed now."""
-        is_log_empty = await self._in_thread(self._connections.checkpoint)
+        is_log_empty = False
+        with contextlib.suppress(StoreUnavailable):
+            is_log_empty = await self._in_thread(self._connections.checkpoint)
         self._connections.keep_checkpoints_from_commits(are_kept=True)
         self._held.hold_log()
         with self._connections.driving() as driver:
@@ -216,7 +218,7 @@ class SQLiteDatabase:
         A read that takes longer than `busy_timeout_s` prevents it; the next call repeats it.
         """
         deadline_s = time.monotonic() + self._options.busy_timeout_s
-        await self._in_thread(self._connections.checkpoint)
+        await self._checkpoint_and_hold()
         while time.monotonic() < deadline_s:
             # Without the lock, commits would wait for this checkpoint with retries.
             async with self._write_lock:
@@ -276,7 +278,7 @@ class SQLiteDatabase:
                 self._room.hold_again(driver)
 
     def _is_of_full_disk(self, error: Exception) -> bool:
-        return _FULL in str(error) or (any(part in str(error) for part in _MAYBE_FULL) and self._held.is_full())
+        return _FULL in str(error) or (any(part in str(error) for part in _MAYBE_FULL) and self._held.is_short())
 
     def _notice_full_disk(self) -> None:
         if not self.is_full:

@@ -95,9 +95,9 @@ class SQLiteConnections:
     def checkpoint(self, mode: Literal["PASSIVE", "RESTART"] = "PASSIVE") -> bool:
         """Return whether the whole WAL is in the file and no reader or other checkpoint was in the way."""
         with translated(self._name, self._remedies), self.engine().connect() as connection:
-            cursor = connection.connection.cursor()
-            (is_busy, frames, moved) = cursor.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
-            cursor.close()
+            driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+            with driver_errors():
+                (is_busy, frames, moved) = driver.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
             return not is_busy and frames == moved
 
     def close(self) -> None:
