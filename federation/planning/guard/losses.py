@@ -74,11 +74,12 @@ def held_placement(
     """Return the placement while the decision `after` is held: nothing moves, and scaling goes on.
 
     `wanted` are the object's replicas. Replicas that it lacks are added where the decision adds some; those that it
-    has too many are removed where the decision removes some. So are further copies, but none that replaces another.
+    has too many are removed where the decision removes some. Further copies are added, but none that replaces another.
     """
     if None in before.values() or None in after.values():
-        further = [name for name in after if name not in before][: max(0, len(after) - len(before))]
-        return {**before, **{name: after[name] for name in further}}
+        # Copies that are divided get no further clusters: the replicas there would take the place of others.
+        further = [name for name in after if name not in before and after[name] is None]
+        return {**before, **dict.fromkeys(further[: max(0, len(after) - len(before))])}
     old = {name: count or 0 for name, count in before.items()}
     new = {name: count or 0 for name, count in after.items()}
     held = dict(old)

@@ -174,7 +174,9 @@ def _word(facts: Departure, cluster: str) -> Word | None:
         return Word.ANNOTATION
     if facts.homes and cluster not in facts.outside and _gaining(facts) <= facts.homes:
         return Word.RETURN
-    if facts.fails_over and (cluster in facts.evicting or cluster in facts.unhealthy):
+    # Of a cluster that leaves the federation, failover awaits no grace time.
+    is_failing = cluster in facts.evicting or cluster in facts.unhealthy
+    if facts.fails_over and is_failing and cluster not in facts.departed:
         return Word.FAILOVER
     return Word.SCALING if _is_scaled_down(facts) else None
 

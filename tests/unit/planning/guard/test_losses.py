@@ -59,6 +59,10 @@ def test_copies_stay_and_only_further_ones_are_added() -> None:
     assert held_placement({"east": None}, {"east": None, **two}, 4) == {"east": None, **two}
 
 
+def test_copies_that_would_be_divided_get_no_replicas_in_further_clusters() -> None:
+    assert held_placement({"north": None}, {"north": 1, "east": 1}, 2) == {"north": None}
+
+
 @given(before=COUNTS, after=COUNTS, growth=st.integers(0, 20))
 def test_nothing_moves_while_a_decision_is_held(before: dict[str, int], after: dict[str, int], growth: int) -> None:
     wanted = sum(after.values()) + growth  # a decision may leave replicas unplaced

@@ -93,6 +93,7 @@ NO_WORDS = [
     ("fewer replicas, of which some move", {"wanted": 1, "after": {"west": 1}}),
     ("replicas that have no room", {"wanted": 2, "after": {"east": 1}}),
     ("failover of a cluster that is not lost", {"fails_over": True}),
+    ("failover of a lost cluster that leaves", {"fails_over": True, "evicting": NORTH, "departed": NORTH}),
     ("a return to another cluster", {"homes": frozenset({"south"})}),
     ("a return from outside the project", {"homes": frozenset({"west"}), "outside": NORTH}),
     ("an annotation of the control plane", {"changed": ANNOTATED | {"controlAnnotationsHash"}}),
