@@ -91,7 +91,10 @@ class Repair:
         if away_s is None:
             self._has_begun = False
             await self._record_delivered()
-        elif away_s >= self._options.away_s and self._record.objects:
+        elif away_s < self._options.away_s:
+            # The host may have been back since the last step, and may have deleted or released objects.
+            self._has_begun = False
+        elif self._record.objects:
             await self._repair()
 
     async def _record_delivered(self) -> None:

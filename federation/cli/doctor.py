@@ -96,7 +96,7 @@ async def collect(host: "HTTPClient") -> Facts:
         samples=samples,
         clusters=clusters,
         configurations=configurations,
-        leftovers=sum(leftover["spec"].get("reason") != "Revoked" for leftover in leftovers),
+        leftovers=sum(leftover["spec"].get("reason") not in ("Kept", "Revoked") for leftover in leftovers),
         holds=sum(not hold["spec"].get("approval") for hold in holds),
         host_skew_s=host.clock_skew_s,
         causes=await _causes(host),

@@ -33,6 +33,7 @@ from federation.apimachinery.errors import (
 from federation.apimachinery.progress import Report, unreported
 from federation.apimachinery.resources import NAMESPACES, SECRETS, Object
 from federation.cli import membercredentials
+from federation.cli.joinpreview import Item, foresee_join
 from federation.client.accounttoken import parse_account_token
 from federation.client.client import Client, PatchType
 from federation.client.clustersecret import connection_from_secret, is_pulled, secret_name_of
@@ -91,6 +92,17 @@ async def join(host: Client, request: JoinRequest, clock: Clock | None = None, r
     """
     await _reject_duplicates(host, request)
     await _join(host, request, clock or SystemClock(), report)
+
+
+async def preview(host: Client, request: JoinRequest, report: Report = unreported) -> list[Item]:
+    """Check the member as a join does, and return what a join does with what it has; ConfigurationError."""
+    await _reject_duplicates(host, request)
+    report(f"checking {request.connection.server}")
+    request = await _with_usable_credentials(request)
+    async with membercredentials.connected(request.connection) as member:
+        await _check_member(host, member, request.connection.server)
+        report(f"looking at the objects in {request.connection.server}")
+        return await foresee_join(host, member, request.name)
 
 
 async def _join(host: Client, request: JoinRequest, clock: Clock, report: Report = unreported) -> None:

@@ -21,6 +21,7 @@ _WHEN = {
     "ReleaseAdopted": "is deleted, or released if it was there before",
     "Keep": 'stays; to delete it: kubectl patch leftover {name} --type merge -p \'{{"spec":{{"action":"Delete"}}}}\'',
 }
+_ADOPT = "; to manage it where a policy places it: fedctl adopt {target} --cluster {cluster}"
 
 
 def leftovers_command(
@@ -36,8 +37,9 @@ def leftovers_command(
 ) -> None:
     """List what is left in members.
 
-    Objects that were deleted while their cluster did not answer, objects in clusters that left by force, and managed
-    objects that the federation does not know. To forget one: kubectl delete leftover NAME.
+    Objects that were deleted while their cluster did not answer, objects that clusters kept when they left, managed
+    objects that the federation does not know, and those that are too many to be removed at once. To forget one: kubectl
+    delete leftover NAME.
     """
     execute(show(KubeconfigContext(kubeconfig, context), cluster, output))
 
@@ -68,9 +70,17 @@ def _kind(spec: Object) -> str:
     return str((spec.get("resource") or {}).get("kind", ""))
 
 
+def _target(spec: Object) -> str:
+    """Return the object as commands name it."""
+    namespace = f" -n {spec['namespace']}" if spec.get("namespace") else ""
+    return f"{_kind(spec).lower()}/{spec.get('name')}{namespace}"
+
+
 def _row(leftover: Object, member: Object | None, now: datetime) -> list[str]:
     spec = leftover["spec"]
     what = _WHEN.get(str(spec.get("action")), str(spec.get("action"))).format(name=leftover["metadata"]["name"])
+    if spec.get("action") == "Keep" and spec.get("reason") == "Kept":
+        what += _ADOPT.format(target=_target(spec), cluster=spec.get("cluster"))
     return [
         str(spec.get("cluster")),
         _kind(spec),

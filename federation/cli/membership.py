@@ -1,9 +1,10 @@
 """The commands `fedctl join` and `unjoin`."""
 
 import asyncio
-from collections.abc import Sequence
+import sys
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,7 +14,7 @@ from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ConfigurationError, FederationError
 from federation.apimachinery.resources import Object
-from federation.cli import joining, membercredentials
+from federation.cli import joining, joinpreview, membercredentials
 from federation.cli.drainitems import Item, items_in
 from federation.cli.joining import JoinRequest
 from federation.client.client import Client
@@ -26,6 +27,7 @@ from federation.terminal.progress import Progress
 
 _CONCURRENT_MAX = 8
 """Members whose credentials are replaced at the same time."""
+_OF_NEW_MEMBERS = "--labels, --taints, --dry-run and --use-given-credentials"
 _SUFFIXES = (".kubeconfig", ".yaml", ".yml", ".conf", "")
 
 
@@ -71,15 +73,21 @@ def join_command(
         str, typer.Option("--host-context", metavar="NAME", help="Context in the federation's kubeconfig.")
     ] = "",
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the member is Ready.")] = True,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what it takes over, leaves and would remove in the member.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal.")] = False,
     timeout: flags.Timeout = 60,
 ) -> None:
     """Add a cluster to the federation.
 
     Uses the member's kubeconfig once, to create a service account that has the rights of the federated types, and
-    stores only the account's token. The control plane renews it.
+    stores only the account's token. The control plane renews it. What the join takes over, leaves and would remove in
+    the member is shown first.
 
     \b
     fedctl join NAME --kubeconfig FILE --labels region=eu
+    fedctl join NAME --kubeconfig FILE --dry-run               only shows it
     fedctl join --update-credentials NAME --kubeconfig FILE    replaces it all
     fedctl join --update-credentials NAME                      new token only
     fedctl join --update-credentials --all --kubeconfig FOLDER    in all members
@@ -90,19 +98,26 @@ def join_command(
     if everyone and member_context:
         raise typer.BadParameter("--all excludes --context: the context of each member has the member's name")
     if update_credentials:
-        if labels or taints or not use_service_account:
-            raise typer.BadParameter("--update-credentials excludes --labels, --taints and --use-given-credentials")
-        if everyone and member_kubeconfig is not None:
-            execute(replace_all_credentials(host, member_kubeconfig.expanduser(), timeout_s=timeout))
-            return
-        execute(replace_credentials(host, name, member_kubeconfig, member_context, timeout_s=timeout))
+        if labels or taints or dry_run or not use_service_account:
+            raise typer.BadParameter(f"--update-credentials excludes {_OF_NEW_MEMBERS}")
+        execute(_replaced(host, "" if everyone else name, member_kubeconfig, member_context, timeout))
         return
     if member_kubeconfig is None:
         raise typer.BadParameter("give the member's kubeconfig with --kubeconfig FILE")
     request = to_join_request(
         name, member_kubeconfig, member_context, labels, taints, use_service_account=use_service_account
     )
-    execute(join(host, request, wait=wait, timeout_s=timeout))
+    is_asking = not yes and sys.stdin.isatty()
+    execute(join(host, request, wait=wait, is_dry_run=dry_run, is_asking=is_asking, timeout_s=timeout))
+
+
+def _replaced(
+    host: KubeconfigContext, name: str, kubeconfig: Path | None, context: str, timeout_s: float
+) -> Coroutine[Any, Any, int | None]:
+    """Return the replacement of a member's credentials, or of all members' for ""."""
+    if not name and kubeconfig is not None:
+        return replace_all_credentials(host, kubeconfig.expanduser(), timeout_s=timeout_s)
+    return replace_credentials(host, name, kubeconfig, context, timeout_s=timeout_s)
 
 
 def unjoin_command(
@@ -124,10 +139,11 @@ def unjoin_command(
 ) -> None:
     """Remove a cluster from the federation.
 
-    Its workloads keep running in it, beside what replaces them in other clusters. With --remove they are deleted.
+    Its workloads keep running in it, beside what replaces them in other clusters. They lose the label of the federation
+    and are yours. With --remove they are deleted. To renew credentials use fedctl join --update-credentials instead.
 
     A cluster that is lost can only leave by force: nothing is cleaned up in it. `fedctl leftovers` lists what it holds;
-    if it joins again, that is managed again or removed.
+    if it joins again, what is placed there is managed again, and the rest is left as it is.
     """
     if force is not bool(reason.strip()):
         raise typer.BadParameter("--force and --reason TEXT belong together")
@@ -150,14 +166,42 @@ def to_join_request(
     )
 
 
-async def join(context: KubeconfigContext, request: JoinRequest, *, wait: bool, timeout_s: float) -> None:
-    """Join a member and print the result."""
+async def _preview(context: KubeconfigContext, request: JoinRequest) -> list[joinpreview.Item]:
+    """Print and return what the join does with what the member has."""
+    with Progress() as progress:
+        async with context.client() as host:
+            items = await joining.preview(host, request, progress.report)
+    for line in joinpreview.describe(request.name, items):
+        print(line)
+    return items
+
+
+async def join(
+    context: KubeconfigContext,
+    request: JoinRequest,
+    *,
+    wait: bool,
+    is_dry_run: bool = False,
+    is_asking: bool = False,
+    timeout_s: float,
+) -> int:
+    """Print what the join does with what the member has, ask if that is something, join, and print the result."""
+    items = await _preview(context, request)
+    if is_dry_run:
+        if not items:
+            print(f'a join of "{request.name}" finds nothing that concerns the federation')
+        print("nothing was joined: --dry-run")
+        return 0
+    if items and is_asking and not typer.confirm("join it?"):
+        print("nothing was joined")
+        return 1
     with Progress() as progress:
         async with context.client() as host:
             await joining.join(host, request, report=progress.report)
             if wait:
                 await _wait_ready(host, request, timeout_s, progress)
     print(f'cluster "{request.name}" joined' + (" and is ready" if wait else ""))
+    return 0
 
 
 async def _wait_ready(host: Client, request: JoinRequest, timeout_s: float, progress: Progress) -> None:
@@ -240,7 +284,8 @@ async def unjoin(context: KubeconfigContext, name: str, *, is_removing: bool, re
     elif items and is_emptied:
         print(f"{_counted(items)} removed from it")
     elif items:
-        print(f"{_counted(items)} left running in it, beside what replaces them in other clusters")
+        print(f"{_counted(items)} left running in it, beside what replaces them in other clusters; they are yours now,")
+        print(f"without the label of the federation; see: fedctl leftovers --cluster {name}")
 
 
 def _counted(items: Sequence[Item]) -> str:

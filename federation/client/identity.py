@@ -16,6 +16,8 @@ from federation.client.client import Request, Transport
 KUBE_SYSTEM = "kube-system"
 """The namespace whose uid identifies a cluster: every cluster has it, and nothing recreates it."""
 
+_REMEDY = "if another cluster has taken its place: fedctl unjoin CLUSTER --force --reason TEXT, and join the new one"
+
 is_checking: ContextVar[bool] = ContextVar("is_checking", default=False)
 """True in a task that checks an identity: its requests need no checked connection and no slot."""
 
@@ -51,7 +53,7 @@ async def check_identity(cluster: str, transport: Transport, identity: Identity)
     if identity.cluster_uid and uid != identity.cluster_uid:
         raise ClusterIdentityMismatch(
             f"{title}: the uid of its namespace {KUBE_SYSTEM} is {uid or None}, recorded is {identity.cluster_uid};"
-            " correct spec.apiEndpoint, or unjoin and join the cluster"
+            f" correct spec.apiEndpoint; {_REMEDY}"
         )
     owner = await _owner(transport)
     if owner == identity.claim:
@@ -61,7 +63,7 @@ async def check_identity(cluster: str, transport: Transport, identity: Identity)
         return uid
     raise ClusterIdentityMismatch(
         f"{title}: its namespace {names.SYSTEM_NAMESPACE} has {names.FEDERATED_CLUSTER_UID}={owner or None},"
-        f" expected is {identity.claim}; correct spec.apiEndpoint, or unjoin and join the cluster"
+        f" expected is {identity.claim}; correct spec.apiEndpoint; {_REMEDY}"
     )
 
 

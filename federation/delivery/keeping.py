@@ -56,19 +56,20 @@ class Keeping:
             member = self._members.client(state.name)
         except NotFound:
             return _RETRY_S
-        count, failures = 0, []
-        for type_ in self._objects.types.all():
+        count, failures, forbidden = 0, list[str](), list[FederatedType]()
+        renew = f"renew the credentials with: fedctl join --update-credentials {state.name} --kubeconfig FILE"
+        types = self._objects.types.all()
+        for type_ in types:
             try:
                 found, failed = await in_served_version(
                     member, type_.resource, partial(self._release_of, member, state, type_)
                 )
             except NotFound:
                 continue  # the member does not serve the kind, so it has no objects of it
-            except Forbidden as error:
-                await self.record_all(state, f"they were not released: {error.message}", type_)
+            except Forbidden:
+                forbidden.append(type_)
                 continue
             except Unauthorized as error:
-                renew = f"renew the credentials with: fedctl join --update-credentials {state.name} --kubeconfig FILE"
                 failures.append(f"{type_.resource.plural}: {error.message}; {renew}")
                 break
             except (ApiError, ClusterError) as error:
@@ -76,6 +77,11 @@ class Keeping:
                 continue
             count += found
             failures += failed
+        if types and len(forbidden) == len(types):
+            failures.append(f"the account has no rights; {renew}")
+        elif not failures:
+            for type_ in forbidden:
+                await self.record_all(state, "not released, because the account may not list its kind", type_)
         if failures:
             text = (
                 f"the cluster waits until its objects have lost our label: {to_count(len(failures), 'failure')}, the"

@@ -38,8 +38,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Path]]:
 def member(fed: Federation, clusters: list[Path]) -> Iterator[Member]:
     one = Member(fed, "frankfurt", clusters[0])
     yield one
-    if one.is_joined():
-        one.unjoin()
+    one.clear()
 
 
 def test_a_member_joins_with_a_client_certificate(member: Member) -> None:
@@ -173,10 +172,17 @@ def test_unjoining_cleans_the_member_and_leaves_its_workloads(member: Member) ->
     assert member.system_namespace() is not None
     assert member.unjoin() == (
         'cluster "frankfurt" left the federation\n'
-        "1 object with 3 replicas left running in it, beside what replaces them in other clusters\n"
+        "1 object with 3 replicas left running in it, beside what replaces them in other clusters; they are yours now,\n"
+        "without the label of the federation; see: fedctl leftovers --cluster frankfurt\n"
     )
     eventually(member.system_namespace, lambda seen: seen is None, what="the system namespace gone")
     assert member.runs_web()
+    assert "kubeadmiral" not in json.dumps(
+        {**member.kubectl.api().get("deployments", "web")["metadata"], "managedFields": []}
+    )
+    row = next(line for line in member.fedctl("leftovers").splitlines() if line.startswith("frankfurt"))
+    assert row.split()[1:4] == ["Deployment", "default/web", "Kept"]
+    assert "fedctl adopt deployment/web -n default --cluster frankfurt" in row
     eventually(lambda: names_of_rights(member), lambda seen: not seen, what="its rights gone")
     assert not member.fed.kubectl.api(NAMESPACE).exists("secrets", "frankfurt-credentials")
     host = member.fed.kubectl.api()
@@ -235,24 +241,42 @@ def test_unjoining_waits_for_new_credentials_when_the_account_has_lost_its_right
             lambda seen: any(f"fedctl join --update-credentials {member.name}" in message for message in seen),
             what="an event with the command",
         )
-        assert any("cannot be cleaned up" in message for message in events)
+        assert any("have lost our label" in message for message in events)
         member.update_credentials(member.kubectl.kubeconfig)
         eventually(member.system_namespace, lambda seen: seen is None, what="the system namespace gone")
     finally:
         member.fed.kubectl.apply(DEPLOYMENT)
 
 
-def test_a_cluster_can_rejoin_at_once(member: Member, clusters: list[Path]) -> None:
+def test_a_cluster_can_rejoin_at_once_and_what_it_kept_is_offered_and_left(member: Member) -> None:
     member.join(member.kubectl.kubeconfig)
     assert_works(member)
-    generation = member.kubectl.api().get("deployments", "web")["metadata"]["generation"]
-    for _ in range(2):
-        member.unjoin()
-        member.join(member.kubectl.kubeconfig)
-    assert_works(member)
-    again = member.kubectl.api().get("deployments", "web")["metadata"]["generation"]
-    assert again == generation, "the existing object is adopted without a change"
-    assert [p.stem for p in clusters]
+    before = member.kubectl.api().get("deployments", "web")
+    member.unjoin()
+    preview = member.join(member.kubectl.kubeconfig, "--dry-run")
+    assert "Deployment default/web: a user kept it" in preview or "it is taken over only on demand" in preview
+    assert preview.endswith("nothing was joined: --dry-run\n")
+    assert not member.is_joined()
+    assert member.join(member.kubectl.kubeconfig).splitlines() == [
+        *preview.splitlines()[:-1],
+        'cluster "frankfurt" joined and is ready',
+    ]
+    member.unjoin()
+    member.join(member.kubectl.kubeconfig)
+
+    def status() -> str:
+        found = member.fed.kubectl.api().get("federatedobjects", "web-deployments.apps")
+        return str(next((each["status"] for each in found["status"]["clusters"]), ""))
+
+    eventually(status, lambda seen: seen == "AlreadyExists", what="the kept object in the way")
+    after = member.kubectl.api().get("deployments", "web")
+    assert (after["metadata"]["uid"], after["spec"]) == (before["metadata"]["uid"], before["spec"])
+    member.fedctl("adopt", "deployment/web", "-n", "default", "--cluster", "frankfurt")
+    eventually(status, lambda seen: seen == "OK", what="the kept object managed again")
+    assert member.kubectl.api().get("deployments", "web")["metadata"]["uid"] == before["metadata"]["uid"]
+    member.fed.kubectl(
+        "annotate", "deploy", "web", "kubeadmiral.io/conflict-resolution-", "kubeadmiral.io/clusters-to-adopt-"
+    )
 
 
 def test_a_taint_prevents_placement_until_it_is_removed(fed: Federation, clusters: list[Path]) -> None:

@@ -52,9 +52,15 @@ class Member:
 
     def leave(self) -> None:
         """Leave the federation if the cluster is in it: the end of a test."""
+        self.clear()
+        eventually(self.system_namespace, lambda seen: seen is None, what="the system namespace gone")
+
+    def clear(self) -> None:
+        """Leave the federation if the cluster is in it, and delete what it keeps: nothing stands in the next test's way."""
         if self.is_joined():
             self.unjoin()
-        eventually(self.system_namespace, lambda seen: seen is None, what="the system namespace gone")
+        self.kubectl("delete", "deployments", "--all", "-n", "default")
+        self.fed.kubectl("delete", "leftovers", "--all")
 
     def is_joined(self) -> bool:
         return self.fed.kubectl.api("").exists("federatedclusters", self.name)

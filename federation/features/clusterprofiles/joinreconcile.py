@@ -118,7 +118,8 @@ class JoinReconciler:
             if cluster["spec"]["apiEndpoint"] not in servers_of(profile):
                 raise ConfigurationError(
                     "the profile does not have the address with which the cluster joined any more; the cluster keeps"
-                    f" {cluster['spec']['apiEndpoint']}. If it has moved, unjoin it, and it joins again"
+                    f" {cluster['spec']['apiEndpoint']}. If it has moved:"
+                    f" fedctl join --update-credentials {name} --kubeconfig FILE"
                 )
             if has_joined(cluster):
                 self.forget(key)

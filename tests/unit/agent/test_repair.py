@@ -97,6 +97,24 @@ async def test_a_lost_label_and_a_deleted_object_come_back(member: Member) -> No
     assert (found["data"], found["metadata"]["labels"]) == ({"a": "1"}, {names.MANAGED_LABEL: "true"})
 
 
+async def test_what_the_host_released_in_a_short_return_is_not_taken_back(member: Member) -> None:
+    for name in ("released", "deleted"):
+        await member.deliver(CONFIG_MAPS, name, data={"a": "1"})
+    await member.repair.step()
+    member.away_s = 60.0
+    await member.repair.step()
+    # The host is back for less than a step of the agent.
+    released = {"metadata": {"labels": {names.MANAGED_LABEL: None}}}
+    await member.client.patch(CONFIG_MAPS, "released", released, namespace="default", field_manager=names.FIELD_MANAGER)
+    await member.client.delete(CONFIG_MAPS, "deleted", "default")
+    for member.away_s in (5.0, 70.0):
+        await member.repair.step()
+    found = await member.client.get(CONFIG_MAPS, "released", "default")
+    assert names.MANAGED_LABEL not in (found["metadata"].get("labels") or {})
+    with pytest.raises(NotFound):
+        await member.data("deleted")
+
+
 async def test_the_last_changes_of_the_host_are_not_undone(member: Member) -> None:
     for name in ("deleted", "changed"):
         await member.deliver(CONFIG_MAPS, name, data={"a": "1"})

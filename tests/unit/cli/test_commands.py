@@ -355,7 +355,7 @@ def test_help_fits_80_columns_and_names_the_values(command: str, monkeypatch: py
     assert "\\b" not in text
     examples = [line for line in text.splitlines() if line.startswith(f"  fedctl {command} ")]
     assert len(examples) == {
-        "join": 4,
+        "join": 5,
         "undo": 2,
         "why": 5,
         "queue": 3,

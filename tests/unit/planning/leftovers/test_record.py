@@ -6,7 +6,17 @@ import pytest
 
 from federation.api import names
 from federation.apimachinery.resources import DEPLOYMENTS
-from federation.planning.leftovers.record import Action, Reason, Record, Step, from_manifest, next_step, to_manifest
+from federation.planning.leftovers.evidence import Evidence, Membership, Word
+from federation.planning.leftovers.record import (
+    Action,
+    Reason,
+    Record,
+    Step,
+    evidence_of_record,
+    from_manifest,
+    next_step,
+    to_manifest,
+)
 
 RECORD = Record("m1", DEPLOYMENTS, "default", "web", Action.DELETE, Reason.SOURCE_DELETED, "c1", "u1", "why")
 
@@ -40,6 +50,56 @@ def test_only_the_recorded_object_is_touched(
 ) -> None:
     record = Record("m1", DEPLOYMENTS, "default", "web", action, Reason.SOURCE_DELETED, uid=uid)
     assert next_step(record, found) is expected
+
+
+@pytest.mark.parametrize(
+    ("reason", "action", "uid", "found", "expected"),
+    [
+        # What a user kept has no label of ours. Only an answer about exactly this object deletes it.
+        (Reason.KEPT, Action.KEEP, "u1", live(label=None), Step.NOTHING),
+        (Reason.KEPT, Action.DELETE, "u1", live(label=None), Step.DELETE),
+        (Reason.KEPT, Action.DELETE, "u1", live("other", label=None), Step.FORGET),
+        (Reason.KEPT, Action.DELETE, "", live(label=None), Step.FORGET),
+        (Reason.KEPT, Action.DELETE, "u1", live("other"), Step.REPORT),
+        (Reason.KEPT, Action.RELEASE, "u1", live(), Step.RELEASE),
+        (Reason.KEPT, Action.RELEASE, "u1", live(label=None), Step.KEEP),
+        (Reason.KEPT, Action.KEEP, "u1", None, Step.FORGET),
+        (Reason.CLUSTER_REMOVED, Action.RELEASE, "u1", live(), Step.RELEASE),
+        (Reason.CLUSTER_REMOVED, Action.RELEASE, "u1", live(label=None), Step.KEEP),
+        (Reason.CLUSTER_REMOVED, Action.RELEASE, "u1", live("other", label=None), Step.FORGET),
+        (Reason.CLUSTER_REMOVED, Action.DELETE, "u1", live(label=None), Step.FORGET),
+        (Reason.HELD, Action.DELETE, "u1", live(), Step.DELETE),
+        (Reason.HELD, Action.KEEP, "u1", live(), Step.NOTHING),
+    ],
+)
+def test_what_a_user_kept_stays_recorded_and_goes_only_by_an_answer(
+    reason: Reason, action: Action, uid: str, found: dict[str, Any] | None, expected: Step
+) -> None:
+    assert next_step(Record("m1", DEPLOYMENTS, "default", "web", action, reason, uid=uid), found) is expected
+
+
+@pytest.mark.parametrize(
+    ("reason", "action", "expected"),
+    [
+        (Reason.KEPT, Action.KEEP, True),
+        (Reason.KEPT, Action.RELEASE, True),
+        (Reason.KEPT, Action.DELETE, False),
+        (Reason.CLUSTER_REMOVED, Action.KEEP, True),
+        (Reason.STRAY, Action.KEEP, False),
+        (Reason.HELD, Action.KEEP, False),
+        (Reason.SOURCE_DELETED, Action.DELETE, False),
+    ],
+)
+def test_an_answer_is_newer_than_what_was_kept(reason: Reason, action: Action, expected: bool) -> None:
+    assert Record("m1", DEPLOYMENTS, "default", "web", action, reason).is_kept is expected
+
+
+def test_a_record_is_evidence_by_its_cluster_and_its_time() -> None:
+    stored = to_manifest(RECORD)
+    read = from_manifest({**stored, "metadata": {**stored["metadata"], "creationTimestamp": "2026-01-02T00:00:00Z"}})
+    membership = Membership("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", "c1")
+    expected = Evidence(Word.RECORD, membership, at="2026-01-02T00:00:00Z", cluster_uid="c1")
+    assert evidence_of_record(read, membership) == expected
 
 
 def test_a_record_survives_its_manifest_and_has_the_name_of_its_object() -> None:
