@@ -9,6 +9,7 @@ docs/migration-karmada.md has the table of all fields.
 Decision: docs/decisions/0063-karmadas-kinds-are-converted.md
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,12 +23,14 @@ from federation.api.resources import (
     PROPAGATION_POLICIES,
     REMEDIES,
 )
+from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import CRDS, HORIZONTAL_POD_AUTOSCALERS, Object, Resource
 from federation.features.convert.rules.fieldreader import FieldReader, to_title
 from federation.features.convert.rules.karmadaautoscaling import autoscaler_labels, to_autoscaler_spec, to_cron_spec
 from federation.features.convert.rules.karmadaclusterrules import to_remedy_spec, to_taint_policy_spec
 from federation.features.convert.rules.karmadainterpreters import to_type_config
 from federation.features.convert.rules.karmadametadata import to_metadata, to_plain
+from federation.features.convert.rules.karmadanamespaces import split_by_namespace
 from federation.features.convert.rules.karmadaoverrides import to_override_spec
 from federation.features.convert.rules.karmadapropagation import to_policy_spec
 from federation.features.convert.rules.karmadaquotas import to_quota_spec
@@ -71,11 +74,22 @@ def convert(manifests: Sequence[dict[str, Any]]) -> Conversion:
         if not _is_karmadas(manifest):
             others.append(to_plain(manifest, notes))
             continue
-        for converted in _convert_one(manifest, definitions, notes):
-            kind = converted["kind"]
-            listed = suspensions if "Suspension" in kind else overrides if "Override" in kind else others
-            (policies if kind in _PROPAGATION else listed).append(converted)
+        for part in split_by_namespace(manifest, notes):
+            for converted in _convert_one(part, definitions, notes):
+                kind = converted["kind"]
+                listed = suspensions if "Suspension" in kind else overrides if "Override" in kind else others
+                (policies if kind in _PROPAGATION else listed).append(converted)
+    _refuse_doubles([*overrides, *policies])
     return Conversion([*suspensions, *overrides, *policies, *others], notes)
+
+
+def _refuse_doubles(policies: Sequence[Object]) -> None:
+    """Raise ConfigurationError if a cluster-wide policy became one that a namespace has already."""
+    titles = Counter(map(to_title, policies))
+    for title, count in titles.items():
+        if count > 1:
+            text = "is the result of two policies; give one of them another name"
+            raise ConfigurationError(f"{title}: metadata.name: {text}")
 
 
 def _is_karmadas(manifest: Mapping[str, Any]) -> bool:

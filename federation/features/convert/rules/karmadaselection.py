@@ -62,7 +62,7 @@ def _to_resource_selector(selector: FieldReader, namespace: str) -> Object:
     name = selector.text("name")
     other = selector.text("namespace")
     if other and other != namespace:
-        selector.note("namespace", f"a policy selects in its own namespace; write a PropagationPolicy in {other}")
+        raise selector.refuse("namespace", f"a policy selects in its own namespace; write one in {other}")
     if name:
         converted["name"] = name
         selector.drop("labelSelector", "Karmada ignores it beside name; it is left out")

@@ -570,3 +570,41 @@ def test_a_remedy_keeps_its_decisions_and_cuts_traffic() -> None:
     assert (found["spec"]["clusters"], found["spec"]["actions"]) == (["east"], [{"type": "CutTraffic"}])
     (_,), notes = converted({**remedy, "spec": {**spec, "actions": ["Other"]}})
     assert [note.field for note in notes] == ["spec.actions[0]"]
+
+
+DEPLOYMENT, ROLE = {"apiVersion": "apps/v1", "kind": "Deployment"}, {"apiVersion": "v1", "kind": "ClusterRole"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "narrow"),
+    [("ClusterPropagationPolicy", "PropagationPolicy"), ("ClusterOverridePolicy", "OverridePolicy")],
+)
+def test_a_cluster_wide_policy_that_selects_in_namespaces_is_not_widened(kind: str, narrow: str) -> None:
+    inside = [{**DEPLOYMENT, "namespace": "shop"}, {**DEPLOYMENT, "namespace": "pay"}]
+    objects, notes = converted(policy(kind, resourceSelectors=[ROLE, *inside]))
+    found = [
+        (each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"], each["spec"]["resourceSelectors"])
+        for each in objects
+    ]
+    assert found == [
+        (kind, None, "web", [ROLE]),
+        (narrow, "pay", "web", [DEPLOYMENT]),
+        (narrow, "shop", "web", [DEPLOYMENT]),
+    ]
+    text = f"a cluster-wide policy selects in all namespaces here; it is a {narrow} in pay, shop"
+    assert [note for note in notes if note.field == "spec.resourceSelectors"] == [
+        Note(f"{kind} web", "spec.resourceSelectors", text)
+    ]
+
+
+def test_a_policy_that_would_replace_another_one_is_refused() -> None:
+    wide = policy("ClusterOverridePolicy", resourceSelectors=[{**DEPLOYMENT, "namespace": "shop"}])
+    with pytest.raises(ConfigurationError, match=r"OverridePolicy shop/web: metadata\.name: is the result of two"):
+        converted(wide, policy("OverridePolicy"))
+
+
+def test_a_policy_of_a_namespace_that_selects_in_another_one_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"resourceSelectors\[0\].namespace: .* write one in pay"):
+        converted(policy(resourceSelectors=[{**DEPLOYMENT, "namespace": "pay"}]))
+    (found,), _ = converted(policy(resourceSelectors=[{**DEPLOYMENT, "namespace": "shop"}]))
+    assert found["spec"]["resourceSelectors"] == [DEPLOYMENT]
