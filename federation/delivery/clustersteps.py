@@ -24,7 +24,7 @@ from federation.guard.suspensions import Holds
 from federation.planning.failover.application import PurgeMode, purge_of
 from federation.planning.failover.podbudgets import unavailable_max
 from federation.planning.federatedobject.placements import arriving_clusters
-from federation.planning.freezes.changefreeze import Change, Frozen
+from federation.planning.freezes.changefreeze import Frozen
 from federation.planning.rendering.memberobject import Rendered, RenderError
 from federation.planning.steps.copies import awaited_clusters, plan_copies
 from federation.planning.steps.memberstate import (
@@ -213,7 +213,7 @@ class Rollouts:
 
     def _frozen(self, aim: Aim, cluster: str) -> Frozen | None:
         """Return the freeze that keeps the pod template in a cluster, None for none."""
-        return self._freezes.find(aim.subject.federated, cluster, Change.UPDATES)
+        return self._freezes.find_update(aim.subject.federated, cluster)
 
     def _is_suspended(self, aim: Aim, cluster: str) -> bool:
         """Return whether nothing is written in a cluster. Steps of one that loses the object are a removal."""

@@ -40,7 +40,6 @@ from federation.planning.drift.fields import drifted_fields
 from federation.planning.failover.application import purge_of, removed_first
 from federation.planning.federatedobject.finished import evidence, is_finished, run_of
 from federation.planning.federatedobject.finished import started as started_run
-from federation.planning.freezes.changefreeze import Change
 from federation.planning.leftovers.evidence import objection
 from federation.planning.leftovers.strays import is_kept
 from federation.planning.rendering.memberobject import RenderError
@@ -169,7 +168,7 @@ class Observer:
         return describe_drifted(drifted_fields(to_applied_configuration(content.write, live), live))
 
     def _find_freeze(self, aim: Aim, cluster: str) -> Freeze | None:
-        frozen = self._freezes.find(aim.subject.federated, cluster, Change.UPDATES)
+        frozen = self._freezes.find_update(aim.subject.federated, cluster)
         return None if frozen is None else Freeze(frozen.message, self._freezes.left_s(frozen))
 
     def _find_suspension(self, aim: Aim, cluster: str, live: Object | None) -> Hold | None:

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from datetime import datetime
 
+from federation.api import names
 from federation.api.resources import CHANGE_FREEZES, FEDERATED_CLUSTERS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
+from federation.planning.federatedobject.placements import overrides_of
 from federation.planning.freezes.changefreeze import Change, Freeze, Frozen, compile_freeze, find_frozen
 from federation.runtime.informers import Informers
 
@@ -36,6 +38,15 @@ class Freezes:
         labels = ((self._clusters.get("", cluster) or {}).get("metadata") or {}).get("labels") or {}
         namespace = federated["metadata"].get("namespace", "")
         return find_frozen(self._freezes.values(), namespace, metadata["name"], labels, change, self._clock.now())
+
+    def find_update(self, federated: Object, cluster: str) -> Frozen | None:
+        """Return the freeze that holds new content in the cluster now, None for none.
+
+        A rollout that returns the cluster to an earlier template passes: a freeze must not keep a broken one there.
+        """
+        if cluster in overrides_of(federated, names.ROLLOUT_CONTROLLER):
+            return None
+        return self.find(federated, cluster, Change.UPDATES)
 
     def left_s(self, frozen: Frozen, retry_s: float = 60.0) -> float:
         """Return for how many seconds it holds, or when to look at a malformed one again."""

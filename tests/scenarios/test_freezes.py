@@ -15,6 +15,7 @@ from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import DEPLOYMENTS, Object, Resource
 from federation.controllers.schedule.names import REASON_FROZEN
 from federation.planning.freezes.names import FREEZE_EXCEPTIONS
+from federation.simulator.controllers.names import SIMULATOR_READY
 
 NEW = {"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "nginx:1.28"}]}}}}
 PATIENCE_S = 60
@@ -69,6 +70,25 @@ async def test_updates_wait_and_scaling_goes_on() -> None:
         assert await images(world) == {"nginx:1.27"}
         await world.pass_time(300)
         assert await images(world) == {"nginx:1.28"}
+
+
+async def test_a_rollback_passes_a_freeze() -> None:
+    canary = {"name": "canary", "clusters": ["east"], "timeoutSeconds": 120}
+    async with a_world(members=("east", "west")) as world:
+        await running(world, rollout={"onFailure": "RollBack", "waves": [canary]})
+        template = {"metadata": {"annotations": {SIMULATOR_READY: "false"}}, **NEW["spec"]["template"]}
+        await world.merge(DEPLOYMENTS, "web", {"spec": {"template": template}})
+        await world.until_equal(lambda: images(world), {"nginx:1.28", "nginx:1.27"})
+        await freeze(world, 3600)
+        await world.until_equal(lambda: images(world), {"nginx:1.27"})
+        await world.until_available("web", 4)
+        working = {"metadata": {"annotations": {SIMULATOR_READY: None}}}
+        await world.merge(DEPLOYMENTS, "web", {"spec": {"template": working}})
+        await world.pass_time(300)
+        assert await images(world) == {"nginx:1.27"}, "the next attempt waits"
+        await world.user.delete(CHANGE_FREEZES, "sale")
+        await world.until_equal(lambda: images(world), {"nginx:1.28"})
+        await world.until_available("web", 4)
 
 
 async def test_copies_and_configuration_wait_too_and_drift_is_repaired() -> None:

@@ -24,16 +24,12 @@ class MaintenanceWindow(Model):
                     "message": "give either schedule and duration, or start and end",
                 },
                 {"rule": "!has(self.start) || self.start < self.end", "message": "start must be before end"},
-                {
-                    "rule": "!has(self.duration) || self.duration > duration('0s')",
-                    "message": "duration must be more than 0s",
-                },
             ]
         }
     )
 
-    duration: Duration | None = None
-    """How long each window lasts, for example 4h."""
+    duration: Annotated[Duration, Field(pattern="^[^-]*[1-9]")] | None = None
+    """How long each window lasts, for example 4h; more than 0s."""
     end: DateTime | None = None
     """The end of a single window."""
     schedule: Annotated[str | None, Field(max_length=100)] = None
