@@ -44,6 +44,8 @@ class Volume:
     key: str
     uid: str
     since_s: float
+    clusters: set[str]
+    """The names under which its member was joined since."""
     is_written_off: bool = False
 
     @property
@@ -162,7 +164,7 @@ class Judge:
                 if held.hold == hold:
                     app = "disk" if app == DISK else app
                     self._approved |= {(app, cluster) for cluster in held.clusters}
-                    self._write_off(app, lambda volume, held=held: volume.member.name in held.clusters)
+                    self._write_off(app, lambda volume, held=held: not held.clusters.isdisjoint(volume.clusters))
 
     def _write_off(self, app: str, is_meant: Any) -> None:
         for volume in self.volumes.values():
@@ -203,7 +205,7 @@ class Judge:
                 key = key_of(PERSISTENT_VOLUME_CLAIMS, each["persistentVolumeClaim"]["claimName"])
                 claim = stored(member.store, key)
                 if claim is not None and (id(member), claim["metadata"]["uid"]) not in self.volumes:
-                    volume = Volume(app, member, key, claim["metadata"]["uid"], self._now_s)
+                    volume = Volume(app, member, key, claim["metadata"]["uid"], self._now_s, {member.name})
                     self.volumes[id(member), volume.uid] = volume
                     self._fresh.setdefault(app, []).append(volume)
 
@@ -230,11 +232,12 @@ class Judge:
         return not words.body or is_said or self._may_leave(app, member.name)
 
     def _may_leave(self, app: str, cluster: str) -> bool:
-        """Return whether the policy lets the application leave lost and drained clusters, and this is one, or was lately."""
+        """Return whether the policy lets the application leave lost, drained and unhealthy clusters, and this can be one."""
         policy = on_host(self._world, key_of(PROPAGATION_POLICIES, app))
-        if ((policy or {}).get("spec") or {}).get("failover", {}).get("mode") != "Auto":
+        failover = ((policy or {}).get("spec") or {}).get("failover", {})
+        if failover.get("mode") != "Auto":
             return False
-        return any(_is_emptied(state) for state in self._world.store.states(FEDERATED_CLUSTERS, "", cluster))
+        return "application" in failover or any(_is_emptied(state) for state in self._world.store.states(FEDERATED_CLUSTERS, "", cluster))
 
     def _changed(self, member: Member, key: str, event: Event) -> None:
         kept = self._kept.get((id(member), key))
@@ -277,6 +280,8 @@ class Judge:
 
     def check(self) -> None:
         """Judge the state of the world after a step."""
+        for volume in self.volumes.values():
+            volume.clusters.add(volume.member.name)
         for key, kept in list(self._kept.items()):
             found = stored(kept.member.store, kept.key)
             if found is None or found["metadata"]["uid"] != kept.uid or self._is_placed_again(kept):

@@ -605,13 +605,14 @@ class Steps:
             (DELIVERY_SUSPENSIONS, "copy", "default"),
             (FEDERATED_RESOURCE_QUOTAS, "team", "default"),
             (CLUSTER_TAINT_POLICIES, "net", ""),
-            (OVERRIDE_POLICIES, "spoil", "default"),
             (PROJECTS, "team", ""),
         ):
             try:
                 await self.world.user.delete(resource, name, namespace)
             except NotFound:
                 continue
+        if await self.world.find(OVERRIDE_POLICIES, "spoil") is not None:
+            await self.world.merge(OVERRIDE_POLICIES, "spoil", {"spec": {"overrideRules": []}})
         await self.return_type()
         await self.world.pass_time(15)
         for name in sorted(self.lost_for_ever & set(self._joined)):
