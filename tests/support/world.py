@@ -106,6 +106,8 @@ class World:
         self._webhooks = webhooks
         self._build_host(base.stores[""] if base is not None else None, seed)
         self.members: dict[str, Member] = {}
+        self._addresses: dict[str, Member] = {}
+        """The members by the addresses of their API servers, which they keep."""
         self._started: list[Member] = []
         """Every member that runs, also those that a scenario took out of `members`."""
         self.journal = MemoryJournal()
@@ -164,7 +166,7 @@ class World:
         return plane
 
     def _connect(self, connection: Connection) -> Transport:
-        return self.members[connection.server.removeprefix("https://")].line
+        return self._addresses[connection.server].line
 
     # -- life
 
@@ -204,6 +206,7 @@ class World:
         )
         member.line.judge = functools.partial(objection, self.store, name)
         self._started.append(member)
+        self._addresses[f"https://{name}"] = member
         await member.start()
 
     async def replace_member(self, name: str, copy: StoreCopy | None) -> None:
@@ -245,11 +248,14 @@ class World:
             "apiVersion": FEDERATED_CLUSTERS.api_version,
             "kind": "FederatedCluster",
             "metadata": {"name": name, "labels": self.members[name].labels},
-            "spec": {"apiEndpoint": f"https://{name}", "insecure": True, "secretRef": {"name": name}},
+            "spec": {"apiEndpoint": self._address(name), "insecure": True, "secretRef": {"name": name}},
         }
         with contextlib.suppress(AlreadyExists):  # of an earlier membership
             await self.user.create(SECRETS, secret)
         await self.user.create(FEDERATED_CLUSTERS, cluster)
+
+    def _address(self, name: str) -> str:
+        return next(address for address, member in self._addresses.items() if member is self.members[name])
 
     async def unjoin_by_force(self, name: str) -> None:
         """Do what `fedctl unjoin --force` does: the FederatedCluster goes without the member's help."""

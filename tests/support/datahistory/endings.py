@@ -1,6 +1,6 @@
 """What must hold when all faults have ended and what waited was approved: everything runs, is gone, or says why not."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from federation.api import names
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS, PROPAGATION_POLICIES
@@ -56,10 +56,16 @@ def _unfinished(world: World, judge: Judge, app: str) -> Iterator[str]:
     for cluster in placed:
         state = states.get(cluster, {}).get("status")
         is_there = cluster_of(world, cluster) is not None
-        if is_there and state not in _TO_DECIDE:
+        is_blocked = state == "WaitingForReplicas" and _undecided(states.values())
+        if is_there and state not in _TO_DECIDE and not is_blocked:
             yield f"{app} is placed in {cluster}, and its copy there stays {state}"
     yield from _lost_in_members(world, judge, app, {name for name, each in states.items() if each["status"] == "OK"})
     yield from _wrong_sums(world, app, federated, {name for name, each in states.items() if each["status"] == "OK"})
+
+
+def _undecided(states: Iterable[Object]) -> bool:
+    """Return whether a copy waits for the user to take over what is there, so that others wait for its replicas."""
+    return any(each["status"] in ("AlreadyExists", "ManagedLabelFalse") for each in states)
 
 
 def _lost_in_members(world: World, judge: Judge, app: str, delivered: set[str]) -> Iterator[str]:

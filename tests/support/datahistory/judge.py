@@ -237,7 +237,9 @@ class Judge:
         failover = ((policy or {}).get("spec") or {}).get("failover", {})
         if failover.get("mode") != "Auto":
             return False
-        return "application" in failover or any(_is_emptied(state) for state in self._world.store.states(FEDERATED_CLUSTERS, "", cluster))
+        return "application" in failover or any(
+            _is_emptied(state) for state in self._world.store.states(FEDERATED_CLUSTERS, "", cluster)
+        )
 
     def _changed(self, member: Member, key: str, event: Event) -> None:
         kept = self._kept.get((id(member), key))

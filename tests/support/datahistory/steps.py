@@ -618,6 +618,9 @@ class Steps:
         for name in sorted(self.lost_for_ever & set(self._joined)):
             self.judge.keeps(self.world.members[name], "unjoin by force")
             await self.world.unjoin_by_force(name)
+        for cluster in (await self.world.user.list(FEDERATED_CLUSTERS)).items:
+            if (name := cluster["metadata"]["name"]) not in self.world.members:
+                await self.world.unjoin_by_force(name)  # a restored host knows members by names of the past
         for name in self._joined:
             await self._untaint(name)
         await self._rejoin()
