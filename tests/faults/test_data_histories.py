@@ -17,6 +17,7 @@ import pytest
 from tests.support.datahistory.apps import APPS
 from tests.support.datahistory.endings import endings
 from tests.support.datahistory.judge import Judge
+from tests.support.datahistory.repair import repair
 from tests.support.datahistory.steps import WAITS_S, Steps
 from tests.support.world import World, a_world
 
@@ -58,7 +59,7 @@ async def _live(seed: int, skip: frozenset[int]) -> tuple[list[str], list[str]]:
                 if judge.findings:
                     break
         if not judge.findings:
-            trace += [f"{world.clock.monotonic():.1f} all faults end", *await steps.repair()]
+            trace += [f"{world.clock.monotonic():.1f} all faults end", *await repair(steps)]
             judge.findings += await _unsettled(world, judge) and await _still_unsettled(steps)
         return judge.findings, trace
 

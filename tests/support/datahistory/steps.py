@@ -26,7 +26,7 @@ from federation.api.resources import (
     PROPAGATION_POLICIES,
 )
 from federation.apimachinery.clock import to_rfc3339
-from federation.apimachinery.errors import FederationError, NotFound, Unauthorized
+from federation.apimachinery.errors import FederationError, Unauthorized
 from federation.apimachinery.resources import CRDS, PERSISTENT_VOLUME_CLAIMS, Object, Resource
 from federation.cli import joining
 from federation.cli.databases import marking
@@ -105,7 +105,8 @@ class Steps:
     # -- choices
 
     @property
-    def _joined(self) -> list[str]:
+    def joined(self) -> list[str]:
+        """The clusters that are members."""
         return sorted(name for name in self.world.members if cluster_of(self.world, name) is not None)
 
     def _member(self, among: Collection[str] = ()) -> Member:
@@ -270,7 +271,7 @@ class Steps:
 
     async def label(self) -> str:
         """Give a cluster to the team, or take it away; sometimes two, one after the other."""
-        clusters = self.random.sample(self._joined, min(len(self._joined), self.random.randint(1, 2)))
+        clusters = self.random.sample(self.joined, min(len(self.joined), self.random.randint(1, 2)))
         did = []
         for cluster in clusters:
             value = self.random.choice(("shop", None))
@@ -293,7 +294,7 @@ class Steps:
 
     async def taint(self) -> str:
         """Taint a cluster, or cordon it."""
-        cluster = self._member(self._joined).name
+        cluster = self._member(self.joined).name
         effect = self.random.choice(("NoSchedule", "NoExecute"))
         key = self.random.choice(("example.com/upgrade", names.TAINT_UNSCHEDULABLE))
         effect = "NoSchedule" if key == names.TAINT_UNSCHEDULABLE else effect
@@ -302,17 +303,18 @@ class Steps:
 
     async def drain(self) -> str:
         """Drain a cluster."""
-        cluster = self._member(self._joined).name
+        cluster = self._member(self.joined).name
         await self._taint(cluster, names.TAINT_DRAIN, "NoExecute")
         return f"drain {cluster}"
 
     async def uncordon(self) -> str:
         """Remove the taints of users from a cluster."""
-        cluster = self._member(self._joined).name
-        await self._untaint(cluster)
+        cluster = self._member(self.joined).name
+        await self.untaint(cluster)
         return f"remove the taints of {cluster}"
 
-    async def _untaint(self, cluster: str) -> None:
+    async def untaint(self, cluster: str) -> None:
+        """Remove the taints of users from a cluster."""
         await self._set_taints(cluster, lambda held: [each for each in held if each["key"] in names.HEALTH_TAINTS])
 
     async def taint_rule(self) -> str:
@@ -326,7 +328,7 @@ class Steps:
             }
             header = {"apiVersion": CLUSTER_TAINT_POLICIES.api_version, "kind": CLUSTER_TAINT_POLICIES.kind}
             await self.world.create(CLUSTER_TAINT_POLICIES, {**header, "metadata": {"name": "net"}, "spec": spec})
-        cluster, value = self._member(self._joined).name, self.random.choice(("sick", "sick", None))
+        cluster, value = self._member(self.joined).name, self.random.choice(("sick", "sick", None))
         await self._set_labels(cluster, {"network": value})
         return f"a rule taints network=sick; {cluster} has network={value}"
 
@@ -350,7 +352,7 @@ class Steps:
 
     async def unjoin(self) -> str:
         """Remove a cluster and keep what runs in it, by force if it does not answer."""
-        member = self._member(self._joined)
+        member = self._member(self.joined)
         reason = "" if member.line.mode == "up" else "it is lost"
         self.judge.is_moved_by_others = True
         self.judge.keeps(member, "unjoin by force" if reason else "unjoin")
@@ -362,7 +364,7 @@ class Steps:
 
     async def delete_cluster(self) -> str:
         """Delete a FederatedCluster with kubectl."""
-        member = self._member(self._joined)
+        member = self._member(self.joined)
         self.judge.is_moved_by_others = True
         self.judge.keeps(member, "kubectl delete federatedcluster")
         await self.world.user.delete(FEDERATED_CLUSTERS, member.name)
@@ -370,7 +372,7 @@ class Steps:
 
     async def unjoin_removing(self) -> str:
         """Remove a cluster and what runs in it."""
-        member = self._member(self._joined)
+        member = self._member(self.joined)
         if member.line.mode != "up":
             return f"{member.name} does not answer"
         self.judge.is_moved_by_others = True
@@ -591,63 +593,3 @@ class Steps:
                 await self.world.merge(PLACEMENT_HOLDS, name, {"spec": {"approval": approval}}, "")
                 approved.append(name)
         return f"approve {approved}"
-
-    # -- repair
-
-    async def repair(self) -> list[str]:
-        """End all faults, waits and restrictions, join what is out, and approve what waits, until nothing does."""
-        did = []
-        for name, member in self.world.members.items():
-            if name not in self.lost_for_ever:
-                member.line.heal()
-        for resource, name, namespace in (
-            (CHANGE_FREEZES, "sale", ""),
-            (DELIVERY_SUSPENSIONS, "copy", "default"),
-            (FEDERATED_RESOURCE_QUOTAS, "team", "default"),
-            (CLUSTER_TAINT_POLICIES, "net", ""),
-            (PROJECTS, "team", ""),
-        ):
-            try:
-                await self.world.user.delete(resource, name, namespace)
-            except NotFound:
-                continue
-        if await self.world.find(OVERRIDE_POLICIES, "spoil") is not None:
-            await self.world.merge(OVERRIDE_POLICIES, "spoil", {"spec": {"overrideRules": []}})
-        await self.return_type()
-        await self.world.pass_time(15)
-        for name in sorted(self.lost_for_ever & set(self._joined)):
-            self.judge.keeps(self.world.members[name], "unjoin by force")
-            await self.world.unjoin_by_force(name)
-        for cluster in (await self.world.user.list(FEDERATED_CLUSTERS)).items:
-            if (name := cluster["metadata"]["name"]) not in self.world.members:
-                await self.world.unjoin_by_force(name)  # a restored host knows members by names of the past
-        for name in self._joined:
-            await self._untaint(name)
-        await self._rejoin()
-        for app in APPS.values():
-            if self.judge.words[app.name].body and await self.world.find(PROPAGATION_POLICIES, app.name) is None:
-                await self.world.create(PROPAGATION_POLICIES, policy_of(app, {"*": 1}))
-        for _ in range(8):
-            await self.world.pass_time(40)
-            self.judge.check()
-            approved = await self.approve()
-            did.append(approved)
-            if approved == "approve []":
-                break
-        return did
-
-    async def _rejoin(self) -> None:
-        """Join what is out; a cluster that is another one than its FederatedCluster says leaves first, as its message asks."""
-        for name in sorted(set(self.world.members) - self.lost_for_ever):
-            cluster = cluster_of(self.world, name)
-            if cluster is not None and _is_another(cluster):
-                self.judge.keeps(self.world.members[name], "unjoin by force")
-                await self.world.unjoin_by_force(name)
-                await self.world.pass_time(5)
-            if cluster_of(self.world, name) is None:
-                await self.world.join(name)
-
-
-def _is_another(cluster: Object) -> bool:
-    reasons = {each.get("reason") for each in (cluster.get("status") or {}).get("conditions") or ()}
-    return bool(reasons & {names.REASON_IDENTITY_MISMATCH, "ClusterUnjoinable"})
