@@ -73,6 +73,8 @@ class Deletion:
         self._recorder = depot.host.recorder
         self._clock = depot.host.clock
         self._since_s: dict[Key, float] = depot.kept.of_deletion({})
+        self._unanswered_s: dict[Key, dict[str, float]] = depot.kept.of_deletion({})
+        """Since when which clusters have not answered, by object."""
         self._reported: dict[Key, str] = depot.kept.of_deletion({})
         """The message of the last event about each deletion."""
 
@@ -112,14 +114,17 @@ class Deletion:
         return await self._wait(key, federated, propagation, silent)
 
     def _silent_clusters(self, key: Key, propagation: Propagation) -> set[str]:
-        """Return the clusters that do not answer: clusters that are not ready, and after a while hanging ones."""
-        now_s = self._clock.monotonic()
-        is_over = now_s - self._since_s.setdefault(key, now_s) >= _UNANSWERED_S
-        return {
-            name
-            for name, status in propagation.statuses.items()
-            if status is ClusterStatus.CLUSTER_NOT_READY or (is_over and status in _UNANSWERED)
-        }
+        """Return the clusters that do not answer: clusters that are not ready, and after a while hanging ones.
+
+        The time counts from the first reconcile without an answer since the last one with an answer. A deletion that
+        has taken long does not make a short gap, such as a cache that is filled again, a silence.
+        """
+        now_s, statuses = self._clock.monotonic(), propagation.statuses
+        before = self._unanswered_s.get(key, {})
+        since_s = {name: before.get(name, now_s) for name, status in statuses.items() if status in _UNANSWERED}
+        self._unanswered_s[key] = since_s
+        over = {name for name, since in since_s.items() if now_s - since >= _UNANSWERED_S}
+        return over | {name for name, status in statuses.items() if status is ClusterStatus.CLUSTER_NOT_READY}
 
     async def _leave_behind(self, propagation: Propagation, clusters: Iterable[ClusterState]) -> None:
         """Record the object of each of the clusters durably, before the federated object is let go."""

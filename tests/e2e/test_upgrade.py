@@ -133,6 +133,45 @@ _WIDGET = {
     "metadata": {"name": "one", "namespace": SHOP},
     "spec": {"size": 1},
 }
+_TERMINATING: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "List",
+    "items": [
+        {
+            **_WIDGETS,
+            "metadata": {"name": "volumes"},
+            "spec": {
+                "schedulingMode": "Duplicate",
+                "placement": [{"cluster": "member-1"}],
+                "resourceSelectors": [
+                    {"apiVersion": "v1", "kind": "PersistentVolume"},
+                    {"apiVersion": "v1", "kind": "PersistentVolumeClaim"},
+                ],
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "disk"},
+            "spec": {
+                "storageClassName": "manual",
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "hostPath": {"path": "/data"},
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "disk", "namespace": SHOP},
+            "spec": {
+                "storageClassName": "manual",
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        },
+    ],
+}
 _SUSPENSION = _ours(
     "DeliverySuspension",
     "copying",
@@ -221,6 +260,15 @@ def _fill(old: Federation, environment: Mapping[str, str]) -> None:
     run("unjoin", "member-4")
 
 
+def _leave_terminating(old: Federation) -> None:
+    """Delete a volume before its claim: the version of before keeps it for ever."""
+    old.kubectl("apply", "-f", "-", stdin=json.dumps(_TERMINATING))
+    phase = ("get", "pv", "disk", "-o", "jsonpath={.status.phase}")
+    eventually(lambda: old.kubectl(*phase), lambda seen: seen == "Bound", what="a bound volume on the host")
+    old.kubectl("delete", "pv/disk", "--wait=false")
+    old.kubectl("delete", "pvc/disk", "-n", SHOP, "--timeout=60s")
+
+
 def _leave_behind(old: Federation) -> None:
     """Delete an object while one of its members does not answer: a record finishes that later."""
     fedctl("sim", "stop", "member-2", "--dir", str(old.directory))
@@ -248,6 +296,7 @@ def test_an_upgrade_changes_nothing_in_members_and_releases_what_was_held(
     folder = tmp_path / "fleet"
     with closing(start_federation(folder, members=4, **previous)) as old:
         _fill(old, previous)
+        _leave_terminating(old)
         before = {key: copy for key, copy in _copies(old).items() if not key.endswith("/left")}
         _leave_behind(old)
         assert old.stop() == 0
@@ -256,6 +305,7 @@ def test_an_upgrade_changes_nothing_in_members_and_releases_what_was_held(
         eventually(lambda: new.in_members("configmaps", "left", SHOP), lambda seen: not seen, what="the record's end")
         _assert_steady(lambda: _copies(new), before)
         assert _holds(new) == HELD
+        eventually(lambda: new.api("").exists("persistentvolumes", "disk"), lambda seen: not seen, what="its end")
         _until_status(new, "suspended-deployments.apps", member_1="OK", member_2="DeliverySuspended")
         _until_status(new, "frozen-configmaps", member_3="WaitingForUpdate")
         _until_status(new, "one-widgets.example.com", member_1="OK")
