@@ -37,8 +37,8 @@ POD_SPEC = {"containers": [{"name": "main", "image": "app:1"}], "restartPolicy":
 
 
 @asynccontextmanager
-async def instances(kubeconfig: Path, directory: Path) -> AsyncIterator[Counter[int]]:
-    """Run the services behind a listener that gives each request to the next one; yield the requests of each."""
+async def instances(kubeconfig: Path, directory: Path) -> AsyncIterator[tuple[list[SpreadService], Counter[int]]]:
+    """Run the services behind a listener that gives each request to the next one; yield them and their requests."""
     requests: Counter[int] = Counter()
     authority = Authority.ensure(directory, now=datetime.now(UTC), common_name="workloadspread")
     tls = TLSFiles(directory / "server.crt", directory / "server.key")
@@ -78,7 +78,7 @@ async def instances(kubeconfig: Path, directory: Path) -> AsyncIterator[Counter[
         await configurations.install_webhooks(clients[0], lambda path: {"url": url + path, "caBundle": bundle})
         waits = [{"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": TIMEOUT_S}]
         await clients[0].patch(MUTATING_WEBHOOKS, names.SPREAD_WEBHOOKS, waits, patch_type=PatchType.JSON)
-        yield requests
+        yield services, requests
 
 
 def a_spread() -> Object:
@@ -111,7 +111,7 @@ async def test_three_instances_share_the_limits_and_refuse_no_pod(tmp_path: Path
         async with AsyncExitStack() as stack:
             client = HTTPClient(load_kubeconfig(kubeconfig))
             stack.push_async_callback(client.close)
-            requests = await stack.enter_async_context(instances(kubeconfig, tmp_path))
+            services, requests = await stack.enter_async_context(instances(kubeconfig, tmp_path))
             job = await client.create(JOBS, a_job())
             await client.create(WORKLOAD_SPREADS, a_spread())
             owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "burst", "uid": job["metadata"]["uid"]}
@@ -122,6 +122,7 @@ async def test_three_instances_share_the_limits_and_refuse_no_pod(tmp_path: Path
             }
             pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": POD_SPEC}
             await _wait_counted(client)
+            await asyncio.gather(*map(_wait_known, services))
             before = requests.copy()
             created = await asyncio.gather(*(client.create(PODS, pod) for _ in range(CREATIONS)))
             matches = [parse_match(each) for each in created]
@@ -130,7 +131,18 @@ async def test_three_instances_share_the_limits_and_refuse_no_pod(tmp_path: Path
 
 
 async def _wait_counted(client: HTTPClient) -> None:
-    """Wait until a controller has written the status; by then every instance got the event of the creation."""
+    """Wait until a controller has written the status."""
     async with asyncio.timeout(90):
         while not (await client.get(WORKLOAD_SPREADS, "burst", "default")).get("status"):  # noqa: ASYNC110  # no event
+            await asyncio.sleep(0.05)
+
+
+async def _wait_known(service: SpreadService) -> None:
+    """Wait until the watch of an instance has the WorkloadSpread: then it refuses another one for the same target."""
+    second = a_spread()
+    second["metadata"] = {**second["metadata"], "name": "second"}
+    request = {"uid": "u", "operation": "CREATE", "namespace": "default", "name": "second", "object": second}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    async with asyncio.timeout(90):
+        while (await service.reviews.answer(configurations.WRITE_SPREAD, review))["response"]["allowed"]:  # noqa: ASYNC110  # no event
             await asyncio.sleep(0.05)

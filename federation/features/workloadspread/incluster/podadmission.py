@@ -216,6 +216,7 @@ class PodAdmission:
             return choice.status, self._inject(newest, choice, owned, pod)
 
         def remove(newest: Object) -> tuple[Object | None, None]:
+            # Only what this review recorded: another review of a pod with a name uses the same record.
             return ledger.without_creations(newest, {uid}, total), None
 
         _, verdict = decide(self._ledger.newest(spread))  # what cannot be decided does not wait

@@ -81,8 +81,8 @@ class Reconciler:
     def note_end(self, pod: Object) -> None:
         """Note that a pod was seen and is gone: its record ends, even if no count has seen it."""
         match = ledger.parse_match(pod)
-        if match is not None and match.uid:  # a name can be that of the next pod
-            self._ended.setdefault(Key(pod["metadata"]["namespace"], match.spread), set()).add(match.uid)
+        if match is not None and ledger.has_unique_id(pod):  # another name can be that of the next pod
+            self._ended.setdefault(Key(pod["metadata"]["namespace"], match.spread), set()).add(ledger.id_of(pod))
 
     def forget(self, spread: Object) -> None:
         """Drop what is kept for a deleted object."""
@@ -141,9 +141,9 @@ class Reconciler:
         seen = {ledger.id_of(pod) for pod in await self._pods_of(spread, workload)}
         records = ledger.creation_records(self._ledger.newest(spread))
         absent = await self._absences.prove(spread, {each: records[each] for each in records.keys() - seen})
-        # Read without a pause, so that pods, their revision and the ended ones belong together.
+        revision = to_revision(self._pods.resource_version)  # before the pods, which may be newer
         pods = [pod for pod in await self._pods_of(spread, workload) if is_selected(spread, pod)]
-        now, revision = self._clock.now(), to_revision(self._pods.resource_version)
+        now = self._clock.now()
         counted = max(map(revision_of, pods), default=0)
         nodes = {node["metadata"]["name"]: node for node in self._nodes.list()}
 
@@ -154,6 +154,7 @@ class Reconciler:
                 raise Conflict("another instance has counted newer pods")
             reduced = {**newest, "status": ledger.without_creations(newest, ended, total) or old}
             grouping = group_pods(reduced, pods, nodes, total, self._patch_pod)
+            reduced["status"] = ledger.without_creations(reduced, grouping.released, total) or reduced["status"]
             computed = compute_status(
                 reduced, grouping.groups, total, now, is_absent=lambda pod_id, time: (pod_id, time) in absent
             )

@@ -60,6 +60,8 @@ class Grouping:
 
     groups: Groups
     adoptions: tuple[Adoption, ...]
+    released: frozenset[str] = frozenset()
+    """Ids of seen pods whose records end: they were admitted without the recorded subset, or are over."""
 
 
 def group_pods(
@@ -84,12 +86,12 @@ def group_pods(
     rooms = {version: _Room(spread, version, by_subset, total) for version, by_subset in groups.items()}
     adoptions = []
     for version, pod in strangers:
-        found = rooms[version].recorded(pod) or _best_subset(spread, pod, nodes, rooms[version], patch_pod)
+        found = _adopting_subset(spread, pod, nodes, rooms[version], patch_pod)
         groups[version].setdefault(NO_SUBSET if found is None else name_of(found), []).append(pod)
         if found is not None:
             rooms[version].take(name_of(found))
             adoptions.append(Adoption(pod, name_of(found), adoption_patch(spread, found)))
-    return Grouping(groups, tuple(adoptions))
+    return Grouping(groups, tuple(adoptions), frozenset(each for room in rooms.values() for each in room.released))
 
 
 def adoption_patch(spread: Mapping[str, Any], subset: Mapping[str, Any]) -> Object:
@@ -160,18 +162,26 @@ class _Room:
             name_of(subset): resolve_limit(subset.get("maxReplicas"), total) for subset in subsets_of(spread)
         }
         self._used = Counter({name: sum(map(is_live, pods)) for name, pods in by_subset.items()})
-        seen = {id_of(pod) for pods in by_subset.values() for pod in pods}
+        seen = {id_of(pod): name for name, pods in by_subset.items() for pod in pods}
         entry = ((spread.get("status") or {}).get("versionedSubsetStatuses") or {}).get(version) or ()
         self._recorded = {pod_id: name_of(each) for each in entry for pod_id in each.get(CREATING) or ()}
         self._used.update(name for pod_id, name in self._recorded.items() if pod_id not in seen)
+        self.released = {each for each, name in seen.items() if self._recorded.get(each, name) != name}
 
     def recorded(self, pod: Object) -> Object | None:
         """Return the subset that has a place for this pod already: another instance may be adopting it."""
-        name = self._recorded.get(object_name(pod))
-        if name is None or not is_live(pod):
-            return None
-        self._used[name] -= 1
-        return find_subset(self._spread, name)
+        return find_subset(self._spread, self._recorded.get(object_name(pod), ""))
+
+    def release(self, pod: Object) -> None:
+        """Free the place that is recorded for this pod."""
+        pod_id = object_name(pod)
+        if (name := self._recorded.get(pod_id)) is not None:
+            self._used[name] -= 1
+            self.released.add(pod_id)
+
+    def use_record(self, pod: Object) -> None:
+        """Let the adoption of this pod take its recorded place."""
+        self._used[self._recorded[object_name(pod)]] -= 1
 
     def has_room(self, name: str) -> bool:
         limit = self._limits[name]
@@ -187,6 +197,25 @@ def _own_subset(spread: Object, pod: Object) -> str | None:
     if match is None or match.spread != object_name(spread):
         return None
     return match.subset if find_subset(spread, match.subset) is not None else NO_SUBSET
+
+
+def _adopting_subset(
+    spread: Object, pod: Object, nodes: Mapping[str, Object], room: _Room, patch_pod: PatchPod
+) -> Object | None:
+    """Return the subset that adopts a pod without a subset, None for none.
+
+    A pod that has a record and no annotation was admitted without it, unless an adoption made the record.
+    """
+    recorded, node_name = room.recorded(pod), (pod.get("spec") or {}).get("nodeName")
+    node = nodes.get(node_name or "")
+    if recorded is not None and is_live(pod) and node_name:
+        if node is None:
+            return None  # the record stays until the node is known
+        if match_score(recorded, pod, node, patch_pod, has_room=True) is not None:
+            room.use_record(pod)
+            return recorded
+    room.release(pod)
+    return _best_subset(spread, pod, nodes, room, patch_pod)
 
 
 def _is_older(pod: Mapping[str, Any], spread: Mapping[str, Any]) -> bool:

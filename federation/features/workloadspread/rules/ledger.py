@@ -82,6 +82,12 @@ def id_of(pod: Mapping[str, Any]) -> str:
     return match.uid if match is not None and match.uid else object_name(pod)
 
 
+def has_unique_id(pod: Mapping[str, Any]) -> bool:
+    """Return True if no other pod is ever recorded by the id of this one: it or its name is generated."""
+    match, metadata = parse_match(pod), pod.get("metadata") or {}
+    return bool((match is not None and match.uid) or metadata.get("generateName"))
+
+
 @lru_cache(maxsize=16384)
 def _parse_match(text: str) -> Match | None:
     """Return the content of an annotation. Cached, because a reconcile parses those of all pods several times."""

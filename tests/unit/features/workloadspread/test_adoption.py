@@ -99,3 +99,60 @@ def test_adoption_writes_metadata_only(ignores: str | None, labels: Any) -> None
     assert adoption.patch == {}
     assert metadata.pop("annotations") == {MATCHED_WORKLOAD_SPREAD: '{"name":"ws","subset":"b"}'}
     assert metadata.get("labels") == labels
+
+
+LIMITED = [{"name": "a", "maxReplicas": 1, "requiredNodeSelector": _in_zone("a")}]
+
+
+def _created(pod: dict[str, Any], time: str) -> dict[str, Any]:
+    pod["metadata"]["creationTimestamp"] = time
+    return pod
+
+
+def test_only_a_pod_that_is_older_than_the_spread_is_adopted_into_a_full_subset() -> None:
+    spread = a_spread(LIMITED)
+    spread["metadata"]["creationTimestamp"] = "2026-01-01T12:00:00Z"
+    pods = [
+        a_pod("full", "a", node="node-a"),
+        _created(a_pod("older", node="node-a"), "2026-01-01T11:59:59Z"),
+        _created(a_pod("later", node="node-a"), "2026-01-01T12:00:00Z"),
+    ]
+    (by_subset,) = group_pods(spread, pods, NODES, 9, patch_pod).groups.values()
+    assert {name: [pod["metadata"]["name"] for pod in found] for name, found in by_subset.items()} == {
+        "a": ["full", "older"],
+        NO_SUBSET: ["later"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("node", "adopted", "released"),
+    [
+        ("node-a", ["pod-0"], set()),
+        ("node-b", [], {"pod-0"}),
+        ("unknown", [], set()),
+        ("", [], {"pod-0"}),
+    ],
+    ids=["an adoption goes on", "on another node", "on a node that is not known yet", "without a node"],
+)
+def test_a_seen_pod_without_its_recorded_subset_ends_the_record(
+    node: str, adopted: list[str], released: set[str]
+) -> None:
+    entry = [{"name": "a", "replicas": 0, "maxReplicas": 1, "creatingPods": {"pod-0": "2026-01-01T00:00:00Z"}}]
+    spread = a_spread(LIMITED) | {"status": {"versionedSubsetStatuses": {"versionIgnored": entry}}}
+    grouping = group_pods(spread, [a_pod("pod-0", node=node)], NODES, 9, patch_pod)
+    assert [each.pod["metadata"]["name"] for each in grouping.adoptions] == adopted
+    assert grouping.released == released
+
+
+def test_a_place_that_is_recorded_for_another_pod_is_not_free_for_an_adoption() -> None:
+    entry = [{"name": "a", "replicas": 0, "maxReplicas": 1, "creatingPods": {"coming": "2026-01-01T00:00:00Z"}}]
+    spread = a_spread(LIMITED) | {"status": {"versionedSubsetStatuses": {"versionIgnored": entry}}}
+    spread["metadata"]["creationTimestamp"] = "2026-01-01T12:00:00Z"
+    later = _created(a_pod("later", node="node-a"), "2026-01-01T12:00:01Z")
+    assert group_pods(spread, [later], NODES, 9, patch_pod).adoptions == ()
+
+
+def test_a_pod_in_another_subset_than_its_record_ends_the_record() -> None:
+    entry = [{"name": "a", "creatingPods": {"pod-0": "2026-01-01T00:00:00Z"}}, {"name": "b"}]
+    spread = a_spread(A_B) | {"status": {"versionedSubsetStatuses": {"versionIgnored": entry}}}
+    assert group_pods(spread, [a_pod("pod-0", "b")], NODES, 9, patch_pod).released == {"pod-0"}

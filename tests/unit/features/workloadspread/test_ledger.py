@@ -3,16 +3,19 @@
 from typing import Any
 
 import pytest
-from tests.support.spreads import NOW, SpreadWorkload, a_pod, a_spread
+from tests.support.spreads import NOW, SpreadWorkload, a_pod, a_spread, seconds_ago
 
 from federation.apimachinery.errors import InvalidInput
 from federation.features.workloadspread.names import MATCHED_WORKLOAD_SPREAD
 from federation.features.workloadspread.rules.ledger import (
+    Choice,
     Match,
     choose_subset,
+    creation_records,
     initial_entry,
     parse_match,
     record_deletion,
+    without_creations,
 )
 from federation.features.workloadspread.rules.subsets import uses_percentages
 from federation.features.workloadspread.rules.versions import VERSION_IGNORED
@@ -225,3 +228,54 @@ def test_the_mark_of_the_last_subset_of_a_delivered_spread_only_reports(
     spread = _with_entry(a_spread(A2_B, scheduleStrategy=ADAPTIVE), overall=marked)
     spread["metadata"] = {**spread["metadata"], "labels": labels}
     assert _chosen(spread, a_pod("pod-0")) == expected
+
+
+def _recorded(**records: Any) -> dict[str, Any]:
+    """Return a WorkloadSpread whose subset `a` has two pods, all it may have, and these records."""
+    status = {"name": "a", "replicas": 2, "maxReplicas": 2, "missingReplicas": 0, **records}
+    return _with_entry(a_spread(A2_B), status, {"name": "b", "replicas": 0, "missingReplicas": -1})
+
+
+def _choice(spread: dict[str, Any], pod: dict[str, Any]) -> Choice:
+    return choose_subset(spread, pod, version=VERSION_IGNORED, total=0, uid="new", now=NOW)
+
+
+def test_a_recorded_deletion_frees_no_place_and_is_named() -> None:
+    choice = _choice(_recorded(deletingPods={"pod-0": seconds_ago(1)}), a_pod("pod-9"))
+    assert choice.subset is not None
+    assert (choice.subset["name"], choice.leaving) == ("b", {"pod-0"})
+    assert _choice(_recorded(), a_pod("pod-9")).leaving == frozenset()
+
+
+def test_a_deletion_in_a_subset_that_stays_full_is_not_waited_for() -> None:
+    spread = _recorded(replicas=3, deletingPods={"pod-0": seconds_ago(1)})
+    assert _choice(spread, a_pod("pod-9")).leaving == frozenset()
+
+
+@pytest.mark.parametrize(("age_s", "is_written"), [(14, False), (15, True)])
+def test_the_record_of_a_pod_that_is_admitted_again_is_renewed_when_it_is_old(
+    age_s: float, *, is_written: bool
+) -> None:
+    choice = _choice(_recorded(replicas=1, creatingPods={"pod-9": seconds_ago(age_s)}), a_pod("pod-9"))
+    assert choice.subset is not None
+    assert choice.subset["name"] == "a"
+    assert (choice.status is not None) is is_written
+    if choice.status is not None:
+        assert choice.status["versionedSubsetStatuses"][VERSION_IGNORED][0]["creatingPods"] == {"pod-9": seconds_ago(0)}
+
+
+def test_a_pod_without_a_name_is_found_by_its_id_when_its_write_is_decided_again() -> None:
+    pod = a_pod("")
+    first = _choice(_recorded(replicas=1), pod)
+    again = _choice({**_recorded(), "status": first.status}, pod)
+    assert (again.subset, again.status, again.uid) == (first.subset, None, "new")
+
+
+def test_records_are_removed_and_their_places_are_free() -> None:
+    spread = _recorded(replicas=1, creatingPods={"pod-9": seconds_ago(1)})
+    assert creation_records(spread) == {"pod-9": seconds_ago(1)}
+    assert without_creations(spread, {"pod-8"}, 0) is None
+    status = without_creations(spread, {"pod-9"}, 0)
+    assert status is not None
+    found = status["versionedSubsetStatuses"][VERSION_IGNORED][0]
+    assert (found["missingReplicas"], "creatingPods" in found) == (1, False)

@@ -309,6 +309,23 @@ async def test_the_record_of_a_pod_that_the_watch_does_not_show_stays(world: Wor
     assert await world.records("creatingPods") == ["web-1"]
 
 
+async def test_an_instance_that_has_not_seen_the_counted_pods_does_not_count(world: World) -> None:
+    await world.begin(a_subset("base", 2), a_subset("rest"))
+    world.line.sight.clear()
+    status = {"observedGeneration": 1, "podsResourceVersion": "1000000"}
+    entry = {"name": "base", "replicas": 2, "missingReplicas": 0, "maxReplicas": 2}
+    rest = {"name": "rest", "replicas": 0, "missingReplicas": -1}
+    counts = {"subsetStatuses": [entry, rest], "versionedSubsetStatuses": {"versionIgnored": [entry, rest]}}
+    spread = await world.user.get(WORKLOAD_SPREADS, "web", "default")
+    await world.user.update(WORKLOAD_SPREADS, {**spread, "status": status | counts}, subresource="status")
+    await pass_time(world, 5)
+    assert (await world.status())["subsetStatuses"] == [entry, rest]
+    world.line.sight.set()
+    await pass_time(world, 5)
+    assert (await world.status())["subsetStatuses"] == [entry, rest]
+    assert subset_of(await world.create()) == "rest"
+
+
 async def test_a_deletion_that_comes_late_or_is_refused_frees_no_place(world: World) -> None:
     await world.begin(a_subset("base", 1), a_subset("rest"))
     pod = await world.user.create(PODS, await _spread_pod(world))
