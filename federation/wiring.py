@@ -17,6 +17,7 @@ from federation.client.client import Client
 from federation.client.execplugin import run_plugin
 from federation.client.pool import ClusterPool
 from federation.client.retryingwebhookclient import RetryingWebhookClient, WebhookTransport
+from federation.client.storedversion import StoredVersionTransport
 from federation.componentoptions import cluster_options, schedule_options, sync_options
 from federation.controllers.automigration.controller import AutoMigrationController
 from federation.controllers.cluster.controller import ClusterController
@@ -43,6 +44,7 @@ from federation.features.catalogue import FEATURES, feature_holds, spread_compil
 from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
+from federation.planning.typederivation import version_of_patches
 from federation.plans.plugincalls import RemoteCaller
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedobjects import FederatedObjects
@@ -50,6 +52,7 @@ from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.host import Host
 from federation.runtime.informers import Informers
 from federation.runtime.members import MemberOptions, Members
+from federation.runtime.storedversions import StoredVersions
 from federation.runtime.toleratedtaints import ToleratedTaints
 from federation.runtime.transforms import drop_managed_fields
 from federation.scheduling.engine import Engine
@@ -86,9 +89,10 @@ class Wiring:
     ) -> None:
         """`is_full` returns whether a namespace of the host stores more bytes than it may."""
         self._is_full = is_full
-        self.client = client
         self.pool = pool
         self.informers = Informers(client, clock=clock, transform=drop_managed_fields, parsed_max=_PARSED_MAX)
+        stored_versions = StoredVersions(self.informers, version_of_patches)
+        self.client = client = Client(StoredVersionTransport(client.transport, stored_versions.stored_in))
         self.types = FederatedTypes(self.informers, parse_type)
         self.policy_selection = PolicySelection(self.informers)
         self.objects = FederatedObjects(client, self.informers, self.types, name_of=federated_object_name, clock=clock)

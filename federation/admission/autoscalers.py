@@ -9,7 +9,7 @@ from federation.api import names
 from federation.api.federatedtype import parse_configs
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
 from federation.apimachinery.errors import ApiError
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import Object, group_kind_of
 from federation.apiserver.admission.plugins import ValidatingPlugin
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import Decide
@@ -46,8 +46,7 @@ class AutoscalerAdmission(ValidatingPlugin):
 
     async def _is_federated(self, target: Object) -> bool:
         types = parse_configs(await self._list(FEDERATED_TYPE_CONFIGS, ""))
-        wanted = (target.get("apiVersion"), target.get("kind"))
-        return any((type_.resource.api_version, type_.resource.kind) == wanted for type_ in types)
+        return any(type_.resource.group_kind == group_kind_of(target) for type_ in types)
 
     async def _may_act(self, scaler: Object, namespace: str) -> bool:
         """Return whether a label names a policy, or a policy divides workloads or selects autoscalers here."""

@@ -85,7 +85,7 @@ def ended_effects(
     """
     found = []
     for resource, objects in stored.items():
-        chosen = [each for each in selectors if (each.api_version, each.kind) == (resource.api_version, resource.kind)]
+        chosen = [each for each in selectors if each.kind == resource.group_kind]
         typed = [{"apiVersion": resource.api_version, "kind": resource.kind, **obj} for obj in objects]
         ended = sorted(
             obj["metadata"]["name"]
@@ -106,5 +106,5 @@ def ended_effects(
 
 def acting_kinds(selectors: Sequence[ResourceSelector]) -> list[Resource]:
     """Return the kinds that act on an API server and that a policy selects."""
-    selected = {(each.api_version, each.kind) for each in selectors}
-    return [resource for resource in ACTING if (resource.api_version, resource.kind) in selected]
+    selected = {each.kind for each in selectors}
+    return [resource for resource in ACTING if resource.group_kind in selected]

@@ -29,7 +29,7 @@ from federation.api.resources import (
 from federation.apimachinery.effect import EffectOf
 from federation.apimachinery.errors import ApiError, cause, invalid
 from federation.apimachinery.publicaddresses import Network
-from federation.apimachinery.resources import CRDS, Object, Resource
+from federation.apimachinery.resources import CRDS, GroupKind, Object, Resource, group_kind_of
 from federation.apimachinery.selectors import SelectorError
 from federation.apiserver.admission.plugins import ValidatingPlugin
 from federation.apiserver.admission.requests import AdmissionRequest
@@ -56,7 +56,7 @@ class _Known:
     """The objects of the host, as far as the requester may know of them."""
 
     clusters: Mapping[str, Mapping[str, str]]
-    kinds: frozenset[tuple[str, str]]
+    kinds: frozenset[GroupKind]
     policies: Sequence[Object]
 
 
@@ -148,20 +148,20 @@ class PolicyAdmission(ValidatingPlugin):
                     for item in await self._list(resource, namespace)
                     if access(check._replace(name=item["metadata"]["name"])).is_allowed
                 ]
-        kinds = {(type_.resource.api_version, type_.resource.kind) for type_ in configs}
+        kinds = {type_.resource.group_kind for type_ in configs}
         if request.resource in (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES):
             kinds |= await self._derivable(request, policy, kinds)
         return _Known(clusters, frozenset(kinds), policies)
 
     async def _derivable(
-        self, request: AdmissionRequest, policy: Object, kinds: AbstractSet[tuple[str, str]]
-    ) -> set[tuple[str, str]]:
+        self, request: AdmissionRequest, policy: Object, kinds: AbstractSet[GroupKind]
+    ) -> set[GroupKind]:
         """Return the selected kinds for which the control plane creates a FederatedTypeConfig."""
         selectors = (policy.get("spec") or {}).get("resourceSelectors") or ()
-        selected = {(str(each.get("apiVersion")), str(each.get("kind"))) for each in selectors} - kinds
+        selected = {group_kind_of(each) for each in selectors} - kinds
         definitions = await self._list(CRDS, "") if selected else ()
         is_cluster_wide = request.resource == CLUSTER_PROPAGATION_POLICIES
-        return {each for each in selected if can_be_derived(*each, definitions, is_cluster_wide=is_cluster_wide)}
+        return {each for each in selected if can_be_derived(each, definitions, is_cluster_wide=is_cluster_wide)}
 
 
 def _state_causes(spec: Object) -> list[Object]:

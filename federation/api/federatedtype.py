@@ -14,7 +14,7 @@ from federation.api.components import NO_COMPONENTS, Components, parse_component
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, CORE_GROUP, FEDERATED_OBJECTS, KRUISE_GROUP
 from federation.api.shippedcomponents import shipped_components
 from federation.apimachinery import dotpaths, nameformats
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.resources import GroupKind, Object, Resource, group_kind_of
 
 Stages = tuple[tuple[str, ...], ...]
 
@@ -97,11 +97,6 @@ class FederatedType:
     def federated_resource(self) -> Resource:
         """The kind of the federated objects: namespaced as the source is."""
         return FEDERATED_OBJECTS if self.resource.namespaced else CLUSTER_FEDERATED_OBJECTS
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """Group, version and kind."""
-        return self.resource.group, self.resource.version, self.resource.kind
 
     def replicas(self, template: Mapping[str, Any]) -> int | None:
         """Return the desired replicas of an object, None when the type or the object has none.
@@ -364,10 +359,9 @@ def _config(row: tuple[str, str, str, str, bool, tuple[str, ...] | None]) -> Obj
     }
 
 
-def template_kind(federated: Mapping[str, Any]) -> str:
-    """Return `apiVersion/kind` of a federated object's template: an index value."""
-    template = (federated.get("spec") or {}).get("template") or {}
-    return f"{template.get('apiVersion', '')}/{template.get('kind', '')}"
+def template_kind(federated: Mapping[str, Any]) -> GroupKind:
+    """Return the kind of a federated object's template: an index value."""
+    return group_kind_of((federated.get("spec") or {}).get("template") or {})
 
 
 def template_problem(federated: Mapping[str, Any]) -> str:

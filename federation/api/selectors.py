@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from federation.apimachinery.resources import GroupKind, group_kind_of
 from federation.apimachinery.selectors import (
     EVERYTHING,
     LABEL_OPERATORS,
@@ -113,18 +114,15 @@ def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ResourceSelectors:
-    """A policy's `spec.resourceSelectors`, compiled: objects by apiVersion, kind, and name or labels."""
+    """A policy's `spec.resourceSelectors`, compiled: objects by group, kind, and name or labels."""
 
-    entries: tuple[tuple[str, str, str, Selector], ...] = ()
+    entries: tuple[tuple[GroupKind, str, Selector], ...] = ()
 
-    def matches(self, api_version: str, kind: str, name: str, labels: Labels | None) -> bool:
+    def matches(self, kind: GroupKind, name: str, labels: Labels | None) -> bool:
         """Return True if any entry selects the object; without entries nothing is selected."""
         return any(
-            entry_version == api_version
-            and entry_kind == kind
-            and (not entry_name or entry_name == name)
-            and selector.matches(labels)
-            for entry_version, entry_kind, entry_name, selector in self.entries
+            entry_kind == kind and (not entry_name or entry_name == name) and selector.matches(labels)
+            for entry_kind, entry_name, selector in self.entries
         )
 
 
@@ -133,8 +131,7 @@ def compile_resource_selectors(selectors: Iterable[Mapping[str, Any]] | None) ->
     return ResourceSelectors(
         tuple(
             (
-                str(entry.get("apiVersion", "")),
-                str(entry.get("kind", "")),
+                group_kind_of(entry),
                 str(entry.get("name") or ""),
                 EVERYTHING if entry.get("labelSelector") is None else compile_label_selector(entry["labelSelector"]),
             )

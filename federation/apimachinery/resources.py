@@ -13,6 +13,26 @@ UserInfo = Mapping[str, Any]
 """Kubernetes' UserInfo: username, groups, uid and extra."""
 
 
+class GroupKind(NamedTuple):
+    """A kind in all its versions: what policies, references and configurations match by."""
+
+    group: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+def group_of(api_version: str) -> str:
+    """Return the group of an apiVersion, "" for the core group."""
+    return api_version.rpartition("/")[0]
+
+
+def group_kind_of(obj: Mapping[str, Any]) -> GroupKind:
+    """Return the kind of an object, or of a selector or reference with `apiVersion` and `kind`."""
+    return GroupKind(group_of(str(obj.get("apiVersion") or "")), str(obj.get("kind") or ""))
+
+
 class Resource(NamedTuple):
     """One served kind: `group` is "" for the core group. A tuple: most dictionaries have it in their keys."""
 
@@ -26,6 +46,11 @@ class Resource(NamedTuple):
     def api_version(self) -> str:
         """`v1` or `apps/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """The kind in all its versions."""
+        return GroupKind(self.group, self.kind)
 
     @property
     def group_resource(self) -> str:

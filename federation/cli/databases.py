@@ -21,6 +21,7 @@ from federation.apiserver.store import backup as backups
 from federation.apiserver.store import maintenance, seenrevisions
 from federation.apiserver.store.history import read_state
 from federation.apiserver.store.schema import SCHEMA_VERSION
+from federation.cli.downgrading import withdraw
 from federation.cli.statedirectory import StateDirectory
 from federation.planning.leftovers.restoration import Restoration
 from federation.settings import Settings, from_environment
@@ -119,11 +120,14 @@ def check(settings: Settings) -> int:
 
 def change_schema(settings: Settings, target: int | None) -> None:
     """Migrate up to this version's schema, or to `target`, and print the result."""
+    withdrawn = [] if target is None else withdraw(settings, target)
     with Progress() as progress:
         progress.report("changing the schema")
         before, after = maintenance.change_schema(settings.database_url, SCHEMA_VERSION if target is None else target)
     name = maintenance.name_of(settings.database_url)
     print(f"{name}: schema {before} -> {after}" if before != after else f"{name}: schema {after}, nothing to do")
+    if withdrawn:
+        print(f"FederatedTypeConfigs removed, which that version does not know: {', '.join(withdrawn)}")
 
 
 def backup(settings: Settings, file: Path) -> None:

@@ -8,7 +8,7 @@ import typer
 from prometheus_client.parser import text_string_to_metric_families
 
 from federation import __version__
-from federation.api.resources import FEDERATED_CLUSTERS, LEFTOVERS, PLACEMENT_HOLDS
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS, LEFTOVERS, PLACEMENT_HOLDS
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import (
@@ -96,6 +96,7 @@ async def collect(host: "HTTPClient") -> Facts:
         samples=samples,
         clusters=clusters,
         configurations=configurations,
+        type_configs=await _items(host, FEDERATED_TYPE_CONFIGS, missing, failures),
         leftovers=sum(leftover["spec"].get("reason") not in ("Kept", "Revoked") for leftover in leftovers),
         holds=sum(not hold["spec"].get("approval") for hold in holds),
         host_skew_s=host.clock_skew_s,

@@ -8,7 +8,7 @@ from federation.api.federatedtype import FederatedType, from_config
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS
 from federation.apimachinery import conditions
 from federation.apimachinery.amounts import to_count
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import Object, group_kind_of
 from federation.client.client import Client
 from federation.planning.failover.evictionrecord import StayReason, eviction_record
 from federation.planning.federatedobject.placements import current_clusters, departed_clusters, placement_of
@@ -70,6 +70,5 @@ async def read_types(host: Client) -> list[FederatedType]:
 
 def type_of(federated: Object, types: Iterable[FederatedType]) -> FederatedType | None:
     """Return the type of a federated object's template, None without one."""
-    template = federated["spec"]["template"]
-    key = (template.get("apiVersion"), template.get("kind"))
-    return next((type_ for type_ in types if (type_.resource.api_version, type_.resource.kind) == key), None)
+    kind = group_kind_of(federated["spec"]["template"])
+    return next((type_ for type_ in types if type_.resource.group_kind == kind), None)

@@ -22,7 +22,7 @@ from federation.api.resources import (
 )
 from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.apimachinery.errors import ConfigurationError, NotFound
-from federation.apimachinery.resources import NAMESPACES, Object, Resource
+from federation.apimachinery.resources import NAMESPACES, Object, Resource, group_kind_of
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.guard.ledger import Cause
 from federation.planning.guard.record import PastMove, past_move
@@ -90,14 +90,14 @@ async def undo(context: KubeconfigContext, target: str, namespace: str, *, timeo
 async def _moves(host: "HTTPClient", resource: Resource, namespace: str, name: str) -> Sequence[Found]:
     """Return the moves to undo; ConfigurationError when there are none, or the only one is too long ago."""
     configs = (await host.list(FEDERATED_TYPE_CONFIGS)).items
-    types = {(type_.resource.api_version, type_.resource.kind): type_ for type_ in map(from_config, configs)}
+    types = {type_.resource.group_kind: type_ for type_ in map(from_config, configs)}
     scope = FEDERATED_OBJECTS if resource.namespaced else CLUSTER_FEDERATED_OBJECTS
     scopes = (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS) if resource in _CAUSES else (scope,)
     found: list[Found] = []
     for kind in scopes:
         for federated in (await host.list(kind, namespace=namespace if kind.namespaced else "")).items:
             template, move = federated["spec"]["template"], past_move(federated)
-            type_ = types.get((template["apiVersion"], template["kind"]))
+            type_ = types.get(group_kind_of(template))
             if move is None or type_ is None:
                 continue
             is_meant = type_.resource.kind == resource.kind and template["metadata"]["name"] == name

@@ -14,7 +14,7 @@ import typer
 from federation.api.resources import FEDERATED_ROLLOUTS
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.ownerreferences import controller_of
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.resources import Object, Resource, group_kind_of
 from federation.cli import plainrollouts, policychanges
 from federation.cli.whypolicy import is_policy
 from federation.client.client import PatchType
@@ -266,7 +266,7 @@ async def _read(host: "HTTPClient", target: Target) -> tuple[Resource, Object, O
         return resource, workload, None
     for rollout in (await host.list(FEDERATED_ROLLOUTS, target.namespace)).items:
         ref = rollout["spec"]["targetRef"]
-        if (ref["apiVersion"], ref["kind"], ref["name"]) == (resource.api_version, resource.kind, name):
+        if (group_kind_of(ref), ref["name"]) == (resource.group_kind, name):
             return resource, workload, rollout
     return resource, workload, None
 

@@ -75,7 +75,7 @@ async def _edits(
         kind, name = split_target(target, repr(target))
         resource = await kinds.named(kind)
         where = namespace if resource.namespaced else ""
-        type_ = federated.get((resource.api_version, resource.kind))
+        type_ = federated.get(resource.group_kind)
         if type_ is None or (is_divided and not type_.paths.replicas_spec):
             title = describe_object(resource, where, name)
             lacks = f"replicas of {resource.plural} are not divided" if is_divided else "the kind is not federated"

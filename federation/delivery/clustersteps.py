@@ -156,9 +156,7 @@ class Rollouts:
         states = (self._clusters.get(target.cluster) for target in targets)
         if not any(state is not None and state.is_drained for state in states):
             return strategy
-        found = self._objects.of_kind(
-            POD_DISRUPTION_BUDGETS.api_version, POD_DISRUPTION_BUDGETS.kind, aim.key.namespace
-        )
+        found = self._objects.of_kind(POD_DISRUPTION_BUDGETS.group_kind, aim.key.namespace)
         replicas = replicas_of(template)
         most = unavailable_max((each["spec"]["template"] for each in found), template, replicas)
         return strategy if most is None else within(strategy, replicas, most)

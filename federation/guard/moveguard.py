@@ -15,7 +15,7 @@ from hashlib import blake2b
 from federation.api import names
 from federation.api.resources import PLACEMENT_HOLDS
 from federation.apimachinery.clock import from_rfc3339, to_rfc3339
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import Object, group_kind_of
 from federation.planning.guard.ledger import Cause, GuardOptions, Ledger, Permit
 from federation.planning.guard.record import HeldMove, PastMove, held_move, held_moves, held_text, past_move, past_text
 from federation.runtime.controller import Key, key_of
@@ -85,11 +85,8 @@ class MoveGuard:
 
     def sizes(self, federated: Object, causes: Iterable[Cause]) -> dict[Cause, int]:
         """Return by cause how many objects of this one's kind there are, in the cause's namespace or in all."""
-        template = federated["spec"]["template"]
-        return {
-            cause: len(self._objects.keys_of_kind(template["apiVersion"], template["kind"], cause.namespace))
-            for cause in causes
-        }
+        kind = group_kind_of(federated["spec"]["template"])
+        return {cause: len(self._objects.keys_of_kind(kind, cause.namespace)) for cause in causes}
 
     def remember(self, federated: Object) -> None:
         """Count what the object recorded before the restart."""

@@ -6,7 +6,7 @@ host. A policy of a namespace, which a tenant may write, gets one for a custom k
 placed the definition in members (docs/decisions/0028). `features/types/derivation.py` creates it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from federation.api import names
@@ -14,18 +14,18 @@ from federation.api.resources import CORE_GROUP, FEDERATED_TYPE_CONFIGS, UNITED_
 from federation.apimachinery import conditions
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.resources import (
-    CRDS,
     DEVICE_CLASSES,
     INGRESS_CLASSES,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
+    GroupKind,
     Object,
     Resource,
 )
-from federation.planning.federatedobject.hosteffect import ACTING, webhooks_of
+from federation.planning.federatedobject.hosteffect import ACTING
 
 _BUILT_IN = {
-    (resource.api_version, resource.kind): resource
+    resource.group_kind: resource
     for resource in (
         Resource("", "v1", "Pod", "pods"),
         Resource("", "v1", "PodTemplate", "podtemplates"),
@@ -61,81 +61,119 @@ def is_built_in(group: str) -> bool:
     return "." not in group or group.endswith(".k8s.io")
 
 
-def derive_built_in(api_version: str, kind: str, *, is_cluster_wide: bool) -> Object | None:
+def derive_built_in(kind: GroupKind, *, is_cluster_wide: bool) -> Object | None:
     """Return the configuration of a built-in kind, None for another kind; NotDerivableError.
 
     `is_cluster_wide`: whether a policy that administrators write selects it.
     """
-    resource = _BUILT_IN.get((api_version, kind))
+    resource = _BUILT_IN.get(kind)
     if resource is None:
         return None
     if not (resource.namespaced or is_cluster_wide):
-        raise NotDerivableError(f"{kind} has no namespace, so only a ClusterPropagationPolicy selects it")
-    return _config(resource, "spec.replicas" if kind in _SCALED else "", "status.replicas" if kind in _SCALED else "")
+        raise NotDerivableError(f"{kind.kind} has no namespace, so only a ClusterPropagationPolicy selects it")
+    is_scaled = kind.kind in _SCALED
+    return _config(resource, "spec.replicas" if is_scaled else "", "status.replicas" if is_scaled else "")
 
 
 def derive_custom(
-    definition: Mapping[str, Any] | None,
-    group: str,
-    version: str,
-    kind: str,
-    *,
-    is_cluster_wide: bool,
-    is_placed: bool,
+    definition: Mapping[str, Any] | None, kind: GroupKind, *, is_cluster_wide: bool, is_placed: bool
 ) -> Object:
-    """Return the configuration of a custom kind; NotDerivableError.
+    """Return the configuration of a custom kind, in the version that the host stores; NotDerivableError.
 
     `definition` is the CustomResourceDefinition of the kind on the host, `is_placed` whether it is placed in members.
     """
-    if definition is None and is_built_in(group):
+    name = kind.kind
+    if definition is None and is_built_in(kind.group):
         raise NotDerivableError("it travels only if an administrator creates a FederatedTypeConfig for it")
     if definition is None or not conditions.is_true((definition.get("status") or {}).get("conditions"), "Established"):
-        raise NotDerivableError(f"the host does not serve {kind}: create its CustomResourceDefinition first")
-    spec = definition["spec"]
-    accepted = spec.get("names") or {}
-    if group == _OWN_DOMAIN or group.endswith(f".{_OWN_DOMAIN}"):
-        raise NotDerivableError(f"{kind} belongs to the federation itself")
-    if (group, kind) == (UNITED_DEPLOYMENTS.group, UNITED_DEPLOYMENTS.kind):
+        raise NotDerivableError(f"the host does not serve {name}: create its CustomResourceDefinition first")
+    if kind.group == _OWN_DOMAIN or kind.group.endswith(f".{_OWN_DOMAIN}"):
+        raise NotDerivableError(f"{name} belongs to the federation itself")
+    if kind == UNITED_DEPLOYMENTS.group_kind:
         raise NotDerivableError("the host runs UnitedDeployments: policies place the workloads of their subsets")
-    served = next((each for each in spec.get("versions") or () if each.get("name") == version), None)
-    if served is None or not served.get("served"):
-        raise NotDerivableError(f"the host does not serve version {version} of {kind}")
-    storage = next((each.get("name") for each in spec.get("versions") or () if each.get("storage")), version)
-    if version != storage and any("service" in config for _, config in webhooks_of(CRDS, definition)):
-        raise NotDerivableError(
-            f"the host cannot call the conversion webhook of {kind}: select {group}/{storage}, the version it stores"
-        )
-    namespaced = spec.get("scope") == "Namespaced"
+    version = stored_version(definition)
+    if not version:
+        raise NotDerivableError(f"the host serves no version of {name}")
+    namespaced = definition["spec"].get("scope") == "Namespaced"
     if not is_cluster_wide and not (namespaced and is_placed):
         raise NotDerivableError(
             f"an administrator must place the CustomResourceDefinition {definition['metadata']['name']} in members"
             " first, or create a FederatedTypeConfig"
             if namespaced
-            else f"{kind} has no namespace, so only a ClusterPropagationPolicy selects it"
+            else f"{name} has no namespace, so only a ClusterPropagationPolicy selects it"
         )
-    resource = Resource(group, version, kind, str(accepted.get("plural") or ""), namespaced=namespaced)
-    scale = (served.get("subresources") or {}).get("scale") or {}
+    return custom_config(definition, version)
+
+
+def custom_config(definition: Mapping[str, Any], version: str) -> Object:
+    """Return the configuration of the kind of a CustomResourceDefinition in one of its versions."""
+    spec, described = definition["spec"], _version_of(definition, version)
+    accepted = spec.get("names") or {}
+    resource = Resource(
+        str(spec["group"]),
+        version,
+        str(accepted.get("kind")),
+        str(accepted.get("plural") or ""),
+        namespaced=spec.get("scope") == "Namespaced",
+    )
+    scale = (described.get("subresources") or {}).get("scale") or {}
     return _config(
-        resource, _path(scale.get("specReplicasPath")), _path(scale.get("statusReplicasPath")), _status_of(served)
+        resource, _path(scale.get("specReplicasPath")), _path(scale.get("statusReplicasPath")), _status_of(described)
     )
 
 
-def defines(definition: Mapping[str, Any], group: str, kind: str) -> bool:
-    """Return whether the CustomResourceDefinition is that of the kind."""
+def _version_of(definition: Mapping[str, Any], version: str) -> Mapping[str, Any]:
+    versions: Sequence[Mapping[str, Any]] = (definition.get("spec") or {}).get("versions") or ()
+    return next((each for each in versions if each.get("name") == version), {})
+
+
+def is_served(definition: Mapping[str, Any], version: str) -> bool:
+    """Return whether the CustomResourceDefinition serves the version."""
+    return bool(_version_of(definition, version).get("served"))
+
+
+def stored_version(definition: Mapping[str, Any]) -> str:
+    """Return the version in which objects are read and written: the stored one.
+
+    Only it has all fields of an object. A server that does not serve it is read in the first version that it serves,
+    "" without any.
+    """
+    versions = [each for each in (definition.get("spec") or {}).get("versions") or () if each.get("served")]
+    stored = [each for each in versions if each.get("storage")]
+    return str((stored or versions)[0]["name"]) if versions else ""
+
+
+def keeps_content(definition: Mapping[str, Any]) -> bool:
+    """Return whether versions differ in their apiVersion only: no webhook converts what an object says."""
+    return ((definition.get("spec") or {}).get("conversion") or {}).get("strategy") != "Webhook"
+
+
+def defined_kind(definition: Mapping[str, Any]) -> GroupKind:
+    """Return the kind of a CustomResourceDefinition."""
     spec = definition.get("spec") or {}
-    return spec.get("group") == group and (spec.get("names") or {}).get("kind") == kind
+    return GroupKind(str(spec.get("group") or ""), str((spec.get("names") or {}).get("kind") or ""))
 
 
-def can_be_derived(
-    api_version: str, kind: str, definitions: Iterable[Mapping[str, Any]], *, is_cluster_wide: bool
-) -> bool:
+def defines(definition: Mapping[str, Any], kind: GroupKind) -> bool:
+    """Return whether the CustomResourceDefinition is that of the kind."""
+    return defined_kind(definition) == kind
+
+
+def version_of_patches(definition: Mapping[str, Any]) -> str:
+    """Return the version through which a patch removes no field of an object, "" if any does.
+
+    A webhook converts without loss.
+    """
+    return stored_version(definition) if keeps_content(definition) else ""
+
+
+def can_be_derived(kind: GroupKind, definitions: Iterable[Mapping[str, Any]], *, is_cluster_wide: bool) -> bool:
     """Return whether the kind gets a configuration, at the latest when its definition is placed in members."""
-    group, _, version = api_version.rpartition("/")
     try:
-        if derive_built_in(api_version, kind, is_cluster_wide=is_cluster_wide) is not None:
+        if derive_built_in(kind, is_cluster_wide=is_cluster_wide) is not None:
             return True
-        definition = next((each for each in definitions if defines(each, group, kind)), None)
-        derive_custom(definition, group, version, kind, is_cluster_wide=is_cluster_wide, is_placed=True)
+        definition = next((each for each in definitions if defines(each, kind)), None)
+        derive_custom(definition, kind, is_cluster_wide=is_cluster_wide, is_placed=True)
     except NotDerivableError:
         return False
     return True

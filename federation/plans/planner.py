@@ -224,7 +224,7 @@ async def unmet_expectations(host: Client, expected: Sequence[ExpectedObject]) -
     types = federated_types(configs, [])
     unmet = []
     for wanted in expected:
-        type_ = types[wanted.resource.api_version, wanted.resource.kind]
+        type_ = types[wanted.resource.group_kind]
         found = await get_or_none(host, type_.federated_resource, wanted.namespace, wanted.federated_name)
         if found is None:
             if wanted.clusters:

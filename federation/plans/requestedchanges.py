@@ -12,7 +12,7 @@ from typing import Any
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.errors import ConfigurationError
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import GroupKind, Object
 from federation.client.client import Client
 from federation.plans.documents import Document
 from federation.plans.edits import Edit, Verb, created_namespaces, describe_object, dry_run, get_or_none
@@ -123,13 +123,13 @@ async def _from_document(kinds: ServedKinds, document: Document, namespace: str)
 
 
 async def _from_replicas(
-    host: Client, kinds: ServedKinds, types: Mapping[tuple[str, str], FederatedType], text: str, namespace: str
+    host: Client, kinds: ServedKinds, types: Mapping[GroupKind, FederatedType], text: str, namespace: str
 ) -> Edit:
     target, separator, number = text.rpartition("=")
     if not separator or not number.isdecimal():
         raise ConfigurationError(f"--replicas {text!r}: write KIND/NAME=N, for example deployment/nginx=12")
     edit = await _deletion(host, kinds, f"--replicas {text}", target, namespace)
-    type_ = types.get((edit.resource.api_version, edit.resource.kind))
+    type_ = types.get(edit.resource.group_kind)
     if type_ is None or not type_.paths.replicas_spec:
         raise ConfigurationError(f"--replicas {text}: the federation does not divide replicas of {edit.resource.kind}")
     return replace(edit, verb=Verb.MERGE, body=whatif.replicas_patch(type_.paths.replicas_spec, int(number)))

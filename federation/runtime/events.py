@@ -21,7 +21,7 @@ from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECT
 from federation.apimachinery.clock import Clock, SystemClock, to_rfc3339
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.ownerreferences import owner_references
-from federation.apimachinery.resources import EVENTS, Object
+from federation.apimachinery.resources import EVENTS, Object, group_kind_of
 from federation.client.client import Client
 
 _log = structlog.get_logger(__name__)
@@ -261,10 +261,7 @@ def source_of(federated: Object) -> Mapping[str, Any] | None:
     """Return the owner reference to the source of a federated object: the controller one of the template's kind."""
     template = (federated.get("spec") or {}).get("template") or {}
     for reference in owner_references(federated.get("metadata") or {}):
-        same_kind = not template or (reference.get("apiVersion"), reference.get("kind")) == (
-            template.get("apiVersion"),
-            template.get("kind"),
-        )
+        same_kind = not template or group_kind_of(reference) == group_kind_of(template)
         if reference.get("controller") and same_kind:
             return dict(reference)
     return None

@@ -20,7 +20,7 @@ from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import Invalid
 from federation.apimachinery.mergepatch import apply_merge_patch, create_merge_patch
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.resources import GroupKind, Object, Resource
 from federation.client.client import Client, Objects
 from federation.runtime.assumecache import AssumeCache
 from federation.runtime.controller import Key, key_of
@@ -65,7 +65,7 @@ class FederatedObjects:
         self._completion: tuple[str, Completion] | None = None
         for informer in self._informers:
             informer.add_handler(self._prune)
-        self.add_index(_BY_TEMPLATE_KIND, lambda federated: (template_kind(federated),))
+        self.add_index(_BY_TEMPLATE_KIND, lambda federated: (str(template_kind(federated)),))
 
     # -- reading
 
@@ -98,13 +98,13 @@ class FederatedObjects:
         """Return the cached federated objects of one namespace."""
         return self._namespaced.list(namespace)
 
-    def of_kind(self, api_version: str, kind: str, namespace: str = "") -> Objects:
+    def of_kind(self, kind: GroupKind, namespace: str = "") -> Objects:
         """Return the cached federated objects whose template is of the kind, of one namespace or of all."""
-        return self.by_index(_BY_TEMPLATE_KIND, f"{api_version}/{kind}", namespace)
+        return self.by_index(_BY_TEMPLATE_KIND, str(kind), namespace)
 
     def of_type(self, type_: FederatedType) -> Objects:
         """Return the cached federated objects of the type."""
-        return self.of_kind(type_.resource.api_version, type_.resource.kind)
+        return self.of_kind(type_.resource.group_kind)
 
     def add_index(self, name: str, values: Callable[[Object], Any]) -> None:
         """Keep an index by the values that the function gives for a federated object."""
@@ -122,13 +122,13 @@ class FederatedObjects:
         found = (key for informer in self._informers for key in informer.cache.keys_by_index(name, value))
         return [Key(*key) for key in found if not namespace or key[0] == namespace]
 
-    def keys_of_kind(self, api_version: str, kind: str, namespace: str = "") -> Keys:
+    def keys_of_kind(self, kind: GroupKind, namespace: str = "") -> Keys:
         """Return the keys of what `of_kind` returns, without reading the objects."""
-        return self.keys_by_index(_BY_TEMPLATE_KIND, f"{api_version}/{kind}", namespace)
+        return self.keys_by_index(_BY_TEMPLATE_KIND, str(kind), namespace)
 
     def keys_of_type(self, type_: FederatedType) -> Keys:
         """Return the keys of what `of_type` returns, without reading the objects."""
-        return self.keys_of_kind(type_.resource.api_version, type_.resource.kind)
+        return self.keys_of_kind(type_.resource.group_kind)
 
     def type_of(self, federated: Object) -> FederatedType | None:
         """Return the federated type of the object's template."""

@@ -1,9 +1,9 @@
 """The live map of federated types: which kinds are federated now, and how.
 
 It follows the FederatedTypeConfigs of the host through an informer and an injected `parse` function, and notifies
-listeners of types that are added, changed and removed. One type per group, version and kind: of several configurations
-the one whose name sorts first is in force, and the next one replaces it when it is deleted. Lives as long as the
-control plane.
+listeners of types that are added, changed and removed. One type per group and kind, in whatever version an object or a
+reference names it: of several configurations the one whose name sorts first is in force, and the next one replaces it
+when it is deleted. Lives as long as the control plane.
 """
 
 from collections.abc import Callable
@@ -12,14 +12,13 @@ import structlog
 
 from federation.api.federatedtype import FederatedType, template_problem
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.resources import GroupKind, Object, Resource, group_kind_of
 from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
 from federation.runtime.replay import replay
 
 _log = structlog.get_logger(__name__)
 
-GVK = tuple[str, str, str]
 Listener = Callable[[FederatedType], None]
 
 
@@ -30,7 +29,7 @@ class FederatedTypes:
         self.informer: Informer = informers.for_resource(FEDERATED_TYPE_CONFIGS)
         self._parse = parse
         self._parsed: dict[str, FederatedType] = {}
-        self._in_force: dict[GVK, FederatedType] = {}
+        self._in_force: dict[GroupKind, FederatedType] = {}
         self._listeners: list[tuple[Listener, Listener]] = []
         self._invalid: dict[str, str] = {}
         self._last: tuple[Object, FederatedType | None] = ({}, None)
@@ -46,10 +45,6 @@ class FederatedTypes:
         """Return once every type that exists is known."""
         await self.informer.wait_synced()
 
-    def get(self, group: str, version: str, kind: str) -> FederatedType | None:
-        """Return the type of exactly this kind."""
-        return self._in_force.get((group, version, kind))
-
     def for_federated(self, federated: Object) -> FederatedType | None:
         """Return the type of a federated object's template; None if not federated or the template is malformed."""
         template = (federated.get("spec") or {}).get("template") or {}
@@ -60,20 +55,16 @@ class FederatedTypes:
         return type_
 
     def for_object(self, obj: Object) -> FederatedType | None:
-        """Return the type of an object by apiVersion and kind."""
-        group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
-        return self._in_force.get((group, version, str(obj.get("kind", ""))))
+        """Return the type of an object, in whatever version it is."""
+        return self._in_force.get(group_kind_of(obj))
 
     def for_resource(self, resource: Resource) -> FederatedType | None:
-        """Return the type of the resource."""
-        return self._in_force.get((resource.group, resource.version, resource.kind))
+        """Return the type of the resource, in whatever version it is."""
+        return self._in_force.get(resource.group_kind)
 
     def for_group_kind(self, group: str, kind: str) -> FederatedType | None:
-        """Return the type of the kind in any version: for references that name none."""
-        for (its_group, _, its_kind), type_ in self._in_force.items():
-            if its_group == group and its_kind == kind:
-                return type_
-        return None
+        """Return the type of the kind."""
+        return self._in_force.get(GroupKind(group, kind))
 
     def by_name(self, name: str) -> FederatedType | None:
         """Return the type in force whose configuration has the name."""
@@ -88,9 +79,9 @@ class FederatedTypes:
         """The configurations that are not in force, with the reason."""
         names = {type_.name for type_ in self._in_force.values()}
         shadowed = {
-            name: f"{type_.resource.group_resource} is federated by {self._in_force[type_.key].name} already"
+            name: f"{type_.resource.group_resource} is federated by {in_force.name} already"
             for name, type_ in self._parsed.items()
-            if name not in names
+            if name not in names and (in_force := self._in_force.get(type_.resource.group_kind)) is not None
         }
         return shadowed | self._invalid
 
@@ -117,22 +108,22 @@ class FederatedTypes:
             except (ValueError, KeyError, TypeError) as problem:
                 self._invalid[name] = str(problem)
                 _log.info("federated type ignored", name=name, error=str(problem))
-        for key in {type_.key for type_ in (before, after) if type_ is not None}:
-            self._choose(key)
+        for kind in {type_.resource.group_kind for type_ in (before, after) if type_ is not None}:
+            self._choose(kind)
 
-    def _choose(self, key: GVK) -> None:
+    def _choose(self, kind: GroupKind) -> None:
         """Choose the configuration in force for the kind, and notify the listeners when it changes."""
-        candidates = [type_ for type_ in self._parsed.values() if type_.key == key]
-        current, wanted = self._in_force.get(key), min(candidates, key=lambda type_: type_.name, default=None)
+        candidates = [type_ for type_ in self._parsed.values() if type_.resource.group_kind == kind]
+        current, wanted = self._in_force.get(kind), min(candidates, key=lambda type_: type_.name, default=None)
         if current == wanted:
             return
         if current is not None:
-            del self._in_force[key]
+            del self._in_force[kind]
             self._last = {}, None
             for _, on_remove in list(self._listeners):
                 on_remove(current)
         if wanted is not None:
-            self._in_force[key] = wanted
+            self._in_force[kind] = wanted
             self._last = {}, None
             for on_add, _ in list(self._listeners):
                 on_add(wanted)

@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from federation.api.selectors import compile_cluster_terms
+from federation.apimachinery.resources import GroupKind, group_kind_of
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.placement.replicas import WILDCARD
 from federation.planning.waves.waverules import compile_rules
@@ -16,8 +17,8 @@ from federation.scheduling.framework.orderedgroups import place_of
 from federation.scheduling.policyspec import to_groups
 
 _WARNINGS_MAX = 10
-Kinds = AbstractSet[tuple[str, str]]
-"""The federated kinds: apiVersion and kind."""
+Kinds = AbstractSet[GroupKind]
+"""The federated kinds."""
 
 
 def named_clusters(policy: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -82,10 +83,10 @@ def reference_warnings(
         if name not in clusters and not (_is_resolved(field) and name.lower() in clusters)
     ]
     for index, selector in enumerate((policy.get("spec") or {}).get("resourceSelectors") or ()):
-        api_version, kind = str(selector.get("apiVersion")), str(selector.get("kind"))
-        if (api_version, kind) not in kinds:
+        if group_kind_of(selector) not in kinds:
+            title = f"{selector.get('kind')} in {selector.get('apiVersion')}"
             found.append(
-                f"spec.resourceSelectors[{index}]: {kind} in {api_version} is not federated, so nothing is selected;"
+                f"spec.resourceSelectors[{index}]: {title} is not federated, so nothing is selected;"
                 " no FederatedTypeConfig covers it"
             )
     found += _about_waves(policy.get("spec") or {}, clusters)
@@ -185,7 +186,7 @@ def _describe(policy: Mapping[str, Any]) -> str:
 
 def _may_overlap(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether both selectors can match an object; False only when they certainly cannot."""
-    if (one.get("apiVersion"), one.get("kind")) != (other.get("apiVersion"), other.get("kind")):
+    if group_kind_of(one) != group_kind_of(other):
         return False
     if one.get("name") and other.get("name") and one["name"] != other["name"]:
         return False

@@ -15,6 +15,7 @@ import orjson
 from federation.api import names
 from federation.api.selectors import ClusterTerms, compile_cluster_terms
 from federation.apimachinery.hashing import fnv1_32
+from federation.apimachinery.resources import GroupKind, group_kind_of
 from federation.apimachinery.selectors import Selector, SelectorError, compile_label_selector
 from federation.planning.failover.application import compile_application
 from federation.planning.failover.tolerance import FailoverMode, FailoverRules, Returning
@@ -74,16 +75,15 @@ class FailbackRules(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ResourceSelector:
-    """Selects objects by type, name and labels; "" and None match any."""
+    """Selects objects by kind in any version, name and labels; "" and None match any."""
 
-    api_version: str
-    kind: str
+    kind: GroupKind
     name: str = ""
     labels: Selector | None = None
 
     def matches(self, template: Mapping[str, Any]) -> bool:
         """Return whether the source object is selected."""
-        if template.get("kind") != self.kind or template.get("apiVersion") != self.api_version:
+        if template.get("kind") != self.kind.kind or group_kind_of(template) != self.kind:
             return False
         metadata = template.get("metadata") or {}
         if self.name and metadata.get("name") != self.name:
@@ -383,8 +383,7 @@ def _failover(rules: Mapping[str, Any]) -> FailoverRules:
 def _resource_selector(entry: Mapping[str, Any]) -> ResourceSelector:
     labels = entry.get("labelSelector")
     return ResourceSelector(
-        str(entry.get("apiVersion") or ""),
-        str(entry.get("kind") or ""),
+        group_kind_of(entry),
         str(entry.get("name") or ""),
         None if labels is None else compile_label_selector(labels),
     )

@@ -61,8 +61,11 @@ class KubeconfigContext:
         ConfigurationError instead of NotFound if the server is not the host of a federation, and of Unauthorized.
         """
         from federation.client.kubeconfig import load_kubeconfig  # noqa: PLC0415  # see the module's docstring
+        from federation.client.storedversion import StoredVersionTransport  # noqa: PLC0415  # as above
+        from federation.terminal.storedkinds import StoredKinds  # noqa: PLC0415  # as above
 
         async with client_for(load_kubeconfig(self.path, self.context)) as client:
+            client.transport = StoredVersionTransport(client.transport, StoredKinds(client.transport).stored_in)
             try:
                 yield client
             except (NotFound, Forbidden) as error:

@@ -176,7 +176,7 @@ def _drop_pods_of_members(objects: dict[str, Object]) -> None:
     own = {
         (str(obj["metadata"].get("namespace")), str(obj["spec"]["template"]["metadata"]["name"]))
         for key, obj in objects.items()
-        if key.startswith(_prefix(FEDERATED_OBJECTS)) and template_kind(obj) == f"{PODS.api_version}/{PODS.kind}"
+        if key.startswith(_prefix(FEDERATED_OBJECTS)) and template_kind(obj) == PODS.group_kind
     }
     for key in [key for key in objects if key.startswith(_prefix(PODS))]:
         metadata: Mapping[str, Any] = objects[key]["metadata"]

@@ -140,7 +140,7 @@ class ObjectListView:
         resource, now = type_.resource, self._clock.now()
         shipped = shipped_definitions() if resource.kind == _DEFINITION else ()
         where = namespace if resource.namespaced else ""
-        for key in self._objects.keys_of_kind(resource.api_version, resource.kind, where):
+        for key in self._objects.keys_of_kind(resource.group_kind, where):
             row = self._kept.get(key)
             if row is None or not row.holds(type_, silent, now):
                 row = self._make(key, type_, silent, now)

@@ -10,6 +10,7 @@ import pytest
 
 from federation.api import names
 from federation.api.federatedtype import default_type_configs, from_config
+from federation.apimachinery.resources import GroupKind, group_of
 from federation.planning.overrides.entries import plan_override_patch
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.policymatching import Bindings, Subject
@@ -24,21 +25,25 @@ def a_policy(api_version: str, kind: str, namespace: str = "default") -> dict[st
     return {"metadata": {"name": "raise", **({"namespace": namespace} if namespace else {})}, "spec": spec}
 
 
-@pytest.mark.parametrize(("api_version", "kind"), GUARDED)
+@pytest.mark.parametrize(
+    ("api_version", "kind"), [*GUARDED, ("v9", "ResourceQuota"), ("rbac.authorization.k8s.io/v1beta1", "Role")]
+)
 def test_a_namespaced_policy_overrides_no_rights_and_quotas(api_version: str, kind: str) -> None:
     bindings = Bindings()
     problem = bindings.put(a_policy(api_version, kind))
     assert problem == f"spec.resourceSelectors[0].kind: {kind} is overridden by a ClusterOverridePolicy only"
-    assert bindings.resolve(Subject(api_version, kind, "default", "a", {})) == []
+    assert bindings.resolve(Subject(GroupKind(group_of(api_version), kind), "default", "a", {})) == []
     with pytest.raises(OverrideError, match="ClusterOverridePolicy only"):
-        bindings.resolve(Subject(api_version, kind, "default", "a", {names.OVERRIDE_POLICY_LABEL: "raise"}))
+        bindings.resolve(
+            Subject(GroupKind(group_of(api_version), kind), "default", "a", {names.OVERRIDE_POLICY_LABEL: "raise"})
+        )
 
 
 @pytest.mark.parametrize(("api_version", "kind"), GUARDED)
 def test_a_cluster_wide_policy_overrides_them(api_version: str, kind: str) -> None:
     bindings = Bindings()
     assert bindings.put(a_policy(api_version, kind, "")) == ""
-    assert len(bindings.resolve(Subject(api_version, kind, "default", "a", {}))) == 1
+    assert len(bindings.resolve(Subject(GroupKind(group_of(api_version), kind), "default", "a", {}))) == 1
 
 
 @pytest.mark.parametrize("path", ["/kind", "/apiVersion", "/metadata/name", "/metadata/namespace", "/metadata"])
@@ -77,7 +82,7 @@ def test_policies_are_not_copied_into_objects_without_limit(policies: list[int])
     written = 0
     for name in ("a", "b", "c"):
         federated = a_placed_config_map(name, "east", "west")
-        found = bindings.resolve(Subject("v1", "ConfigMap", "default", name, {}))
+        found = bindings.resolve(Subject(GroupKind("", "ConfigMap"), "default", name, {}))
         plan = plan_override_patch(federated, (), found, lambda cluster: {"metadata": {"name": cluster}})
         (failure,) = plan.failures
         assert failure.startswith('OverridePolicy "default/raise')
@@ -94,7 +99,7 @@ def test_policies_with_long_names_are_not_recorded_in_objects_without_limit() ->
         policy["metadata"]["name"] = f"{number:03}{'n' * 250}"
         policy["spec"]["overrideRules"] = [{"overriders": {"labels": [{"operator": "overwrite", "value": {}}]}}]
         bindings.put(policy)
-    found = bindings.resolve(Subject("v1", "ConfigMap", "default", "a", {}))
+    found = bindings.resolve(Subject(GroupKind("", "ConfigMap"), "default", "a", {}))
     federated = a_placed_config_map("a", "east")
     plan = plan_override_patch(federated, (), found, lambda cluster: {"metadata": {"name": cluster}})
     assert plan.failures
@@ -107,7 +112,7 @@ def test_the_reason_why_an_override_fails_is_not_copied_into_objects_without_lim
     overriders = {"image": [{"imagePath": "/data/a", "operations": [{"imageComponent": "Tag", "value": "?" * 90_000}]}]}
     policy["spec"]["overrideRules"] = [{"overriders": overriders}]
     bindings.put(policy)
-    found = bindings.resolve(Subject("v1", "ConfigMap", "default", "a", {}))
+    found = bindings.resolve(Subject(GroupKind("", "ConfigMap"), "default", "a", {}))
     federated = a_placed_config_map("a", "east")
     plan = plan_override_patch(federated, (), found, lambda cluster: {"metadata": {"name": cluster}})
     (failure,) = plan.failures

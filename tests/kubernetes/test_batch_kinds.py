@@ -18,7 +18,7 @@ from federation.api.components import to_path
 from federation.api.federatedtype import FederatedType, from_config
 from federation.api.shippedcomponents import SHIPPED
 from federation.apimachinery.resources import Object
-from federation.planning.typederivation import derive_custom
+from federation.planning.typederivation import custom_config
 from federation.scheduling.podrequest import counted_demand_of
 
 FOLDER = Path(os.environ.get("FEDERATION_BATCH") or Path("~/.cache/federation/batch").expanduser())
@@ -67,12 +67,7 @@ def documents(path: Path) -> list[Object]:
 
 
 def type_of(definition: Object, version: str) -> FederatedType:
-    established = {**definition, "status": {"conditions": [{"type": "Established", "status": "True"}]}}
-    spec = definition["spec"]
-    config = derive_custom(
-        established, spec["group"], version, spec["names"]["kind"], is_cluster_wide=True, is_placed=True
-    )
-    return from_config(config)
+    return from_config(custom_config(definition, version))
 
 
 def schema_at(schema: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any] | None:

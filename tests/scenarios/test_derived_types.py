@@ -90,7 +90,7 @@ async def test_a_custom_kind_and_its_definition_travel_without_a_configuration()
         await world.until_equal(lambda: _sizes(world), {"east": 2, "north": 2})
         assert (
             EVENT_TYPE_CONFIG_DERIVED,
-            f"created FederatedTypeConfig {NAME} for Widget in example.com/v1",
+            f"created FederatedTypeConfig {NAME} for Widget.example.com",
         ) in (await world.events())
 
         # It belongs to administrators from now on.

@@ -11,7 +11,6 @@ from federation.api.resources import FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS, 
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import CONFIGMAPS, JOBS, PODS, STATEFUL_SETS, Object
 from federation.controllers.schedule.names import EVENT_SCHEDULING_FAILED
-from federation.features.types.names import SHIPPED_TYPES
 from federation.features.types.shippedtypes import ensure_types
 
 _EVEN = {"east": 1, "north": 1}
@@ -158,7 +157,7 @@ async def test_an_indexed_job_that_is_no_gang_is_refused_with_a_condition_and_an
 async def test_a_host_of_an_earlier_version_divides_stateful_sets_after_the_next_start() -> None:
     async with a_world(members=("east", "north")) as world:
         await world.merge(FEDERATED_TYPE_CONFIGS, "statefulsets.apps", {"spec": {"pathDefinition": None}})
-        await world.user.delete(CONFIGMAPS, SHIPPED_TYPES, names.SYSTEM_NAMESPACE)
+        await world.user.delete(CONFIGMAPS, names.SHIPPED_TYPES, names.SYSTEM_NAMESPACE)
         await world.create(PROPAGATION_POLICIES, _policy("apps/v1", "StatefulSet"))
         await world.create(STATEFUL_SETS, _stateful_set(4))
         await world.settle()

@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field
 
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.api.v1alpha1.base import AGE, Column, Definition, Kind, Model, NonNegative
+from federation.api.v1alpha1.common import Condition
 
 _RETAINED_PATH = r"^/?[A-Za-z]+([./\[].*)?$"
 _STATUS_PATH = r"^status(\.[A-Za-z_][A-Za-z0-9_-]*)+$"
@@ -271,7 +272,14 @@ class FederatedTypeConfigSpec(Model):
 
 
 class FederatedTypeConfigStatus(Model):
-    """Reserved."""
+    """The configuration as it is."""
+
+    conditions: Annotated[
+        list[Condition] | None,
+        Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
+    ] = None
+    """The condition VersionCurrent says whether the configuration names the version that the host stores. Only kinds of
+    a CustomResourceDefinition have it. An extension of this project."""
 
 
 class FederatedTypeConfig(Kind):

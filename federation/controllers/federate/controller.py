@@ -105,9 +105,9 @@ class FederateController:
             self._sources.close()
 
     def _source(self, key: SourceKey) -> tuple[FederatedType, Object] | None:
-        """Return a cached source with its federated type."""
+        """Return a cached source with its federated type; a key of a version that the type has left finds none."""
         type_, obj = self._types.for_resource(key.resource), self._sources.get(*key)
-        return None if type_ is None or obj is None else (type_, _typed(key.resource, obj))
+        return None if type_ is None or obj is None else (type_, _typed(type_.resource, obj))
 
     # -- events
 

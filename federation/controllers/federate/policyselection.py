@@ -11,14 +11,14 @@ from typing import Any
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import GroupKind, Object
 from federation.apimachinery.selectors import SelectorError
 from federation.runtime.informers import Informers
 from federation.scheduling.policymatching import labelled_policy
 from federation.scheduling.policyspec import PolicyRef, ResourceSelector, compile_resource_selectors
 
-_Kind = tuple[str, str, str]
-"""Namespace of the policy, "" for all, and apiVersion and kind of the selected objects."""
+_Kind = tuple[str, GroupKind]
+"""Namespace of the policy, "" for all, and the kind of the selected objects."""
 
 
 class PolicySelection:
@@ -49,9 +49,8 @@ class PolicySelection:
         namespace = metadata.get("namespace") or ""
         if labelled_policy(namespace, metadata.get("labels") or {}) is not None:
             return True
-        resource = type_.resource
         for scope in dict.fromkeys((namespace, "")):
-            for selectors in self._selectors.get((scope, resource.api_version, resource.kind), {}).values():
+            for selectors in self._selectors.get((scope, type_.resource.group_kind), {}).values():
                 if any(_selects(selector, metadata) for selector in selectors):
                     return True
         return False
@@ -68,7 +67,7 @@ class PolicySelection:
             if not self._selectors[kind]:
                 del self._selectors[kind]
         for selector in selectors:
-            kind = (ref.namespace, selector.api_version, selector.kind)
+            kind = (ref.namespace, selector.kind)
             self._selectors.setdefault(kind, {}).setdefault(ref, []).append(selector)
             self._kinds.setdefault(ref, set()).add(kind)
 

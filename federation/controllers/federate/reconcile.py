@@ -23,6 +23,7 @@ from federation.apimachinery.errors import Invalid, NotFound
 from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
+from federation.client.servedversion import in_served_version
 from federation.controllers.federate.historywriter import write_history
 from federation.controllers.federate.names import (
     EVENT_CREATE_FEDERATED_OBJECT,
@@ -158,11 +159,17 @@ class Reconciler:
     async def _is_kept_on_host(self, key: SourceKey, type_: FederatedType, federated: Object) -> bool:
         """Return whether the API server still has the source, and its namespace is not being deleted."""
         try:
-            source = await self._client.get(key.resource, key.name, key.namespace)
+            source = await self._read(key)
             namespace = await self._client.get(NAMESPACES, key.namespace) if key.namespace else {"metadata": {}}
         except NotFound:
             return False
         return is_wanted(federated, type_, source) and not namespace["metadata"].get("deletionTimestamp")
+
+    async def _read(self, key: SourceKey) -> Object:
+        """Return the source as the API server has it; NotFound only if it is absent in every version of its kind."""
+        return await in_served_version(
+            self._client, key.resource, lambda resource: self._client.get(resource, key.name, key.namespace)
+        )
 
     def _is_ours(self, source: Object, federated: Object) -> bool:
         """Return whether the federated object may be written for this source; a name collision emits a warning.
@@ -272,7 +279,7 @@ class Reconciler:
         if owner is not None and (owner.get("kind"), owner.get("name")) != (key.resource.kind, key.name):
             return
         try:
-            await self._client.get(key.resource, key.name, key.namespace)
+            await self._read(key)
         except NotFound:
             if owner is None:
                 await self._objects.patch(federated_key, federated, {"metadata": {"annotations": _ORPHANED}})

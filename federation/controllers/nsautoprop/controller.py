@@ -100,7 +100,7 @@ class NamespaceController:
             self.controller.enqueue(key, after_s=after_s)
 
     def _namespaces(self) -> Iterator[Key]:
-        return map(key_of, self._objects.of_kind(NAMESPACES.api_version, NAMESPACES.kind))
+        return map(key_of, self._objects.of_kind(NAMESPACES.group_kind))
 
 
 def _labels(cluster: Object | None) -> object:

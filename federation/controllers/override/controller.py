@@ -14,7 +14,7 @@ from federation.api import names
 from federation.api.federatedtype import template_problem
 from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROJECTS
 from federation.apimachinery import conditions
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import GroupKind, Object
 from federation.controllers.override.names import EVENT_INVALID_OVERRIDE_POLICY, EVENT_MATCH_OVERRIDE_POLICY_FAILED
 from federation.controllers.override.reconcile import WRITER, Reconciler
 from federation.controllers.override.replicaguard import OverrideGuard
@@ -150,15 +150,15 @@ class OverrideController:
         project = ProjectIndex(self._projects.list()).of(policy["metadata"].get("namespace", ""))
         if project is not None:
             clusters = {name: labels for name, labels in clusters.items() if project.has(name, labels)}
-        kinds = {(type_.resource.api_version, type_.resource.kind) for type_ in self._objects.types.all()}
+        kinds = {type_.resource.group_kind for type_ in self._objects.types.all()}
         return reference_warnings(policy, clusters, kinds)
 
-    def _selected(self, policy: Object, types: set[tuple[str, str]]) -> Iterable[Object]:
+    def _selected(self, policy: Object, kinds: set[GroupKind]) -> Iterable[Object]:
         """Yield the objects that name the policy, and those of the kinds that it selects or selected."""
         namespace, name = policy["metadata"].get("namespace", ""), policy["metadata"]["name"]
         yield from self._objects.by_index(_BY_POLICY, f"{namespace}/{name}", namespace)
-        for api_version, kind in types:
-            yield from self._objects.of_kind(api_version, kind, namespace)
+        for kind in kinds:
+            yield from self._objects.of_kind(kind, namespace)
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         """Enqueue all objects with overrides when a cluster is added, removed or relabelled."""

@@ -120,8 +120,8 @@ class PolicyStatusController:
                 self._usage.unmatched.update(
                     Key(*found) for keys in self._usage.objects_of(key).values() for found in keys
                 )
-                for api_version, kind in selected_types((old, new)):
-                    self._usage.unmatched.update(self._objects.keys_of_kind(api_version, kind, key.namespace))
+                for kind in selected_types((old, new)):
+                    self._usage.unmatched.update(self._objects.keys_of_kind(kind, key.namespace))
         if self._is_matching:
             self._enqueue((key,))
 

@@ -59,7 +59,7 @@ class DefinitionWait:
     def _definition_of(self, federated: Object) -> Object | None:
         template = federated["spec"]["template"]
         group, _, _ = str(template["apiVersion"]).rpartition("/")
-        for each in self._objects.of_kind(CRDS.api_version, CRDS.kind):
+        for each in self._objects.of_kind(CRDS.group_kind):
             spec = each["spec"]["template"].get("spec") or {}
             if spec.get("group") == group and (spec.get("names") or {}).get("kind") == template["kind"]:
                 return each

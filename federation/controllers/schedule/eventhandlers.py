@@ -10,7 +10,7 @@ from typing import Protocol
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import Object, group_kind_of
 from federation.apimachinery.selectors import SelectorError
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.names import (
@@ -152,7 +152,7 @@ class EventHandlers:
             return []
         # The controller that derives FederatedTypeConfigs reports the kinds that have none.
         selectors = (policy.get("spec") or {}).get("resourceSelectors") or ()
-        kinds = {(str(each.get("apiVersion")), str(each.get("kind"))) for each in selectors}
+        kinds = {group_kind_of(each) for each in selectors}
         # An event of a namespace must not name cluster-wide policies, which its readers may not be allowed to read.
         same_scope = self._list_policies(policy["metadata"].get("namespace", ""))
         labels = self._cache.scoped.labels(policy["metadata"].get("namespace", ""))
@@ -161,11 +161,11 @@ class EventHandlers:
     def _affected_by_policy(self, ref: PolicyRef, *versions: Policy | None) -> Iterable[Key]:
         """Return the objects that had the policy, that name it, and those of the types that it selects."""
         each = [version for policy in versions if policy is not None for version in policy.versions]
-        types = {(selector.api_version, selector.kind) for version in each for selector in version.selectors}
+        kinds = {selector.kind for version in each for selector in version.selectors}
         keys = set(self._cache.bound_to(ref))
         keys.update(self._objects.keys_by_index(BY_POLICY, f"{ref.namespace}/{ref.name}", ref.namespace))
-        for api_version, kind in types:
-            keys.update(self._objects.keys_of_kind(api_version, kind, ref.namespace))
+        for kind in kinds:
+            keys.update(self._objects.keys_of_kind(kind, ref.namespace))
         return sorted(keys)
 
     def on_profile(self, old: Object | None, new: Object | None) -> None:

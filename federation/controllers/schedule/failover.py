@@ -358,7 +358,7 @@ class Failover:
         is_copied = None in current.values()
         total = replicas * len(current) if is_copied else replicas
         budgets = POD_DISRUPTION_BUDGETS
-        listed = self._objects.of_kind(budgets.api_version, budgets.kind, context.key.namespace)
+        listed = self._objects.of_kind(budgets.group_kind, context.key.namespace)
         most = unavailable_max((each["spec"]["template"] for each in listed), template, total)
         if most is None or not replicas:
             return None

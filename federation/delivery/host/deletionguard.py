@@ -91,7 +91,7 @@ class DeletionGuard(MoveGuard):
     def _claims_in(self, federated: Object) -> Sequence[Object]:
         """Return the claims of a namespace whose deletion is not decided yet."""
         namespace = str(federated["spec"]["template"]["metadata"]["name"])
-        claims = self._objects.of_kind(*CLAIM, namespace)
+        claims = self._objects.of_kind(CLAIM, namespace)
         return [claim for claim in claims if clusters_of_interest(claim) and allowed_deletion(claim) is None]
 
     async def _wait_for_claims(self, key: Key, federated: Object, claims: Sequence[Object]) -> Result:

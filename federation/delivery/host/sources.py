@@ -19,6 +19,7 @@ from federation.planning.federatedobject.provenance import (
     is_wanted,
     scope_problem,
     source_problem,
+    version_problem,
 )
 from federation.planning.guard.deletions import is_released
 from federation.planning.leftovers.strays import is_kept
@@ -50,6 +51,9 @@ class Sources:
         """Return why the federated object must not be delivered, None when it may be."""
         if problem := scope_problem(federated, type_):
             return Refusal(problem)
+        if problem := version_problem(federated, type_):
+            # The source has it in the version of the type, and federate is about to write that.
+            return Refusal(problem, is_final=is_hand_written(federated))
         if is_hand_written(federated):
             return None
         informer = self._informers.informer(type_.resource)

@@ -68,7 +68,7 @@ class ApplicationFailoverController:
                 self.controller.enqueue(key_of(federated), after_s=_DELAY_S, priority=1)
 
     def _on_type(self, type_: FederatedType) -> None:
-        for key in self._objects.keys_by_index(_BY_KIND, f"{type_.resource.api_version}/{type_.resource.kind}"):
+        for key in self._objects.keys_by_index(_BY_KIND, str(type_.resource.group_kind)):
             self.controller.enqueue(key, priority=1)
 
     def _on_member_object(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
@@ -87,7 +87,7 @@ def _clusters_of(federated: Object) -> frozenset[str]:
 
 
 def _kinds_of(federated: Object) -> tuple[str, ...]:
-    return (template_kind(federated),) if fails_over(federated) else ()
+    return (str(template_kind(federated)),) if fails_over(federated) else ()
 
 
 def _is_ready(cluster: Object) -> bool:

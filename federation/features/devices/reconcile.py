@@ -77,7 +77,7 @@ class Reconciler:
         resource = _RESOURCES[kind]
         if self._host.objects.types.for_group_kind(resource.group, resource.kind) is not None:
             return
-        config = derive_built_in(resource.api_version, resource.kind, is_cluster_wide=True)
+        config = derive_built_in(resource.group_kind, is_cluster_wide=True)
         if config is not None:
             try:
                 await self._host.client.create(FEDERATED_TYPE_CONFIGS, config)

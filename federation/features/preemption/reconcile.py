@@ -137,9 +137,7 @@ class Reconciler:
             return None
         wanted, template = other.type_.replicas(other.federated["spec"]["template"]) or 0, other.federated["spec"]
         allowed = strategy_of(DEPLOYMENTS, template["template"]).budget(wanted).unavailable
-        budgets = self._objects.of_kind(
-            POD_DISRUPTION_BUDGETS.api_version, POD_DISRUPTION_BUDGETS.kind, name_of(other.federated)[0]
-        )
+        budgets = self._objects.of_kind(POD_DISRUPTION_BUDGETS.group_kind, name_of(other.federated)[0])
         guarded = unavailable_max((each["spec"]["template"] for each in budgets), template["template"], wanted)
         allowed = allowed if guarded is None else min(allowed, guarded)
         available = {name: self._available(other, name) for name in other.placed}

@@ -18,7 +18,7 @@ from federation.api.resources import FEDERATED_TYPE_CONFIGS, WORKLOAD_SPREADS
 from federation.apimachinery import dotpaths
 from federation.apimachinery.errors import cause, invalid
 from federation.apimachinery.quantity import parse
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import GroupKind, Object
 from federation.apiserver.admission.plugins import ValidatingPlugin
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import Decide
@@ -78,13 +78,20 @@ class TypeConfigAdmission(ValidatingPlugin):
             type_ = from_config(config)
         except (ValueError, KeyError, TypeError) as error:
             return [cause("FieldValueInvalid", str(error), _SOURCE_TYPE)]
-        if old is not None and ((old.get("spec") or {}).get("sourceType") or {}) != source:
-            text = "Invalid value: field is immutable; delete the configuration and create another one"
+        before = ((old or {}).get("spec") or {}).get("sourceType") or {}
+        if old is not None and {**before, "version": source.get("version")} != source:
+            text = (
+                "Invalid value: only version may change; delete the configuration and create another one for other"
+                " fields"
+            )
             return [cause("FieldValueInvalid", text, _SOURCE_TYPE)]
         if source.get("scope") not in ("Namespaced", "Cluster"):
             text = f'Unsupported value: "{source.get("scope")}": supported values: "Namespaced", "Cluster"'
             return [cause("FieldValueNotSupported", text, f"{_SOURCE_TYPE}.scope")]
         served = self._find(type_.resource.api_version, type_.resource.kind)
+        if served is None and before:
+            text = f"Invalid value: the host does not serve {type_.resource.kind} in {type_.resource.api_version}"
+            return [cause("FieldValueInvalid", text, f"{_SOURCE_TYPE}.version")] if before != source else []
         if served is None:
             return []  # a CustomResourceDefinition may follow
         found = []
@@ -101,9 +108,8 @@ class TypeConfigAdmission(ValidatingPlugin):
         name, key = config["metadata"].get("name"), _key(config)
         for other in await self._list_configs():
             if other["metadata"]["name"] != name and _key(other) == key:
-                text = (
-                    f'Duplicate value: {key[2]} is federated by "{other["metadata"]["name"]}" already; change that one'
-                )
+                name = other["metadata"]["name"]
+                text = f'Duplicate value: {key.kind} is federated by "{name}" already; change that one'
                 return [cause("FieldValueDuplicate", text, _SOURCE_TYPE)]
         return []
 
@@ -198,9 +204,9 @@ def _rule_causes(config: Object) -> list[Object]:
     return found
 
 
-def _key(config: Mapping[str, Any]) -> tuple[str, str, str]:
+def _key(config: Mapping[str, Any]) -> GroupKind:
     source = (config.get("spec") or {}).get("sourceType") or {}
-    return str(source.get("group") or ""), str(source.get("version")), str(source.get("kind"))
+    return GroupKind(str(source.get("group") or ""), str(source.get("kind") or ""))
 
 
 def _stages_of(source: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,23 +1,24 @@
 """Create the FederatedTypeConfig of a kind that a policy selects and that none covers.
 
 `planning/typederivation.py` decides which kinds get one and what it says. It is created once and then belongs
-to administrators: it is never changed here, and it stays when the policy goes. The author of the policy gets an event
+to administrators: it is not changed here, and it stays when the policy goes. `reconcile.py` lets it follow the version
+that its definition stores. The author of the policy gets an event
 about what was created, or why nothing was.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
 from federation.apimachinery.errors import AlreadyExists, Forbidden, Invalid
-from federation.apimachinery.resources import CRDS, Object
+from federation.apimachinery.resources import CRDS, GroupKind, Object
 from federation.apimachinery.selectors import SelectorError
 from federation.features.types.names import EVENT_KIND_NOT_FEDERATED, EVENT_TYPE_CONFIG_DERIVED
 from federation.planning.federatedobject.placements import effective_placement
-from federation.planning.typederivation import NotDerivableError, defines, derive_built_in, derive_custom
+from federation.planning.typederivation import NotDerivableError, defined_kind, defines, derive_built_in, derive_custom
 from federation.runtime.controller import DONE, Controller, Result
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
@@ -33,16 +34,6 @@ _PolicyKey = tuple[str, str]
 """Namespace ("" for a ClusterPropagationPolicy) and name."""
 
 
-class SelectedKind(NamedTuple):
-    """A kind that a policy selects."""
-
-    api_version: str
-    kind: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} in {self.api_version}"
-
-
 class TypeDerivationController:
     """Owns the queue of selected kinds. `run` runs until cancelled."""
 
@@ -56,11 +47,11 @@ class TypeDerivationController:
             False: informers.for_resource(PROPAGATION_POLICIES),
         }
         self._definitions = informers.for_resource(CRDS, transform=slim_definition)
-        self._selecting: dict[SelectedKind, set[_PolicyKey]] = {}
-        self._selected: dict[_PolicyKey, set[SelectedKind]] = {}
-        self._told: dict[SelectedKind, str] = {}
+        self._selecting: dict[GroupKind, set[_PolicyKey]] = {}
+        self._selected: dict[_PolicyKey, set[GroupKind]] = {}
+        self._told: dict[GroupKind, str] = {}
         """Why a kind is not federated, so that its policy gets one event."""
-        self.controller: Controller[SelectedKind] = Controller(
+        self.controller: Controller[GroupKind] = Controller(
             "typederivation", self.reconcile, workers=_WORKERS, clock=host.clock
         )
 
@@ -77,34 +68,31 @@ class TypeDerivationController:
         finally:
             stop()
 
-    async def reconcile(self, selected: SelectedKind) -> Result:
-        """Create the configuration of one kind unless one covers it in any version."""
-        policies = self._selecting.get(selected)
-        group, _, version = selected.api_version.rpartition("/")
-        if not policies or self._objects.types.for_group_kind(group, selected.kind) is not None:
-            self._told.pop(selected, None)
+    async def reconcile(self, kind: GroupKind) -> Result:
+        """Create the configuration of one kind unless one covers it."""
+        policies = self._selecting.get(kind)
+        if not policies or self._objects.types.for_group_kind(*kind) is not None:
+            self._told.pop(kind, None)
             return DONE
-        definition = next((each for each in self._definitions.list() if defines(each, group, selected.kind)), None)
+        definition = next((each for each in self._definitions.list() if defines(each, kind)), None)
         is_cluster_wide = any(not namespace for namespace, _ in policies)
         try:
-            config = self._derive(group, version, selected, definition, is_cluster_wide=is_cluster_wide)
+            config = self._derive(kind, definition, is_cluster_wide=is_cluster_wide)
             await self._client.create(FEDERATED_TYPE_CONFIGS, config, field_manager=names.FIELD_MANAGER)
         except AlreadyExists:
             return DONE
         except (NotDerivableError, Invalid, Forbidden) as error:
-            text = f"{selected} is not federated: {error}"
-            if self._told.get(selected) != text:
-                self._told[selected] = text
+            text = f"{kind} is not federated: {error}"
+            if self._told.get(kind) != text:
+                self._told[kind] = text
                 self._tell(policies, WARNING, EVENT_KIND_NOT_FEDERATED, text)
             # A definition that appears requeues the kind; its placement in members does not.
             return DONE if definition is None else Result(requeue_after_s=_RECHECK_S)
-        text = f"created FederatedTypeConfig {config['metadata']['name']} for {selected}"
+        text = f"created FederatedTypeConfig {config['metadata']['name']} for {kind}"
         self._tell(policies, NORMAL, EVENT_TYPE_CONFIG_DERIVED, text)
         return DONE
 
-    def _derive(
-        self, group: str, version: str, selected: SelectedKind, definition: Object | None, *, is_cluster_wide: bool
-    ) -> Object:
+    def _derive(self, kind: GroupKind, definition: Object | None, *, is_cluster_wide: bool) -> Object:
         derived = sum(
             1
             for config in self._objects.types.informer.list()
@@ -113,13 +101,11 @@ class TypeDerivationController:
         if derived >= _DERIVED_MAX:
             text = f"{derived} FederatedTypeConfigs are derived already; delete some, or create this one by hand"
             raise NotDerivableError(text)
-        built_in = derive_built_in(selected.api_version, selected.kind, is_cluster_wide=is_cluster_wide)
+        built_in = derive_built_in(kind, is_cluster_wide=is_cluster_wide)
         if built_in is not None:
             return built_in
         is_placed = definition is not None and self._is_placed(definition)
-        return derive_custom(
-            definition, group, version, selected.kind, is_cluster_wide=is_cluster_wide, is_placed=is_placed
-        )
+        return derive_custom(definition, kind, is_cluster_wide=is_cluster_wide, is_placed=is_placed)
 
     def _is_placed(self, definition: Mapping[str, Any]) -> bool:
         type_ = self._objects.types.for_resource(CRDS)
@@ -149,24 +135,15 @@ class TypeDerivationController:
                 del self._selecting[selected]
                 self._told.pop(selected, None)
         for selector in selectors:
-            selected = SelectedKind(selector.api_version, selector.kind)
-            self._selecting.setdefault(selected, set()).add(policy)
-            self._selected.setdefault(policy, set()).add(selected)
-            self.controller.enqueue(selected)
+            self._selecting.setdefault(selector.kind, set()).add(policy)
+            self._selected.setdefault(policy, set()).add(selector.kind)
+            self.controller.enqueue(selector.kind)
 
     def _on_type_removed(self, type_: FederatedType) -> None:
         """Requeue the kind: while a policy selects it, its configuration comes back."""
-        selected = SelectedKind(type_.resource.api_version, type_.resource.kind)
-        if selected in self._selecting:
-            self.controller.enqueue(selected)
+        if type_.resource.group_kind in self._selecting:
+            self.controller.enqueue(type_.resource.group_kind)
 
     def _on_definition(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
-        for selected in _kinds_of(new or {}):
-            if selected in self._selecting:
-                self.controller.enqueue(selected)
-
-
-def _kinds_of(definition: Mapping[str, Any]) -> Iterator[SelectedKind]:
-    spec = definition.get("spec") or {}
-    for version in spec.get("versions") or ():
-        yield SelectedKind(f"{spec.get('group')}/{version.get('name')}", str((spec.get("names") or {}).get("kind")))
+        if new is not None and (kind := defined_kind(new)) in self._selecting:
+            self.controller.enqueue(kind)

@@ -20,7 +20,6 @@ from federation.apimachinery.effect import Effect
 from federation.apimachinery.errors import AlreadyExists, ApiError, NotFound
 from federation.apimachinery.resources import CONFIGMAPS, Object, Resource
 from federation.client.client import Client
-from federation.features.types.names import SHIPPED_TYPES
 from federation.features.types.rules import first_shipped, plan_update, shipped_part
 from federation.planning.federatedobject.hosteffect import ACTING, has_effect, is_servers_own
 
@@ -105,14 +104,14 @@ async def _keep_effect(client: Client, resource: Resource, metadata: Mapping[str
 
 async def _read_record(client: Client) -> dict[str, str] | None:
     try:
-        found = await client.get(CONFIGMAPS, SHIPPED_TYPES, names.SYSTEM_NAMESPACE)
+        found = await client.get(CONFIGMAPS, names.SHIPPED_TYPES, names.SYSTEM_NAMESPACE)
     except NotFound:
         return None
     return found.get("data") or {}
 
 
 async def _create_record(client: Client, record: Mapping[str, str]) -> None:
-    metadata = {"name": SHIPPED_TYPES, "namespace": names.SYSTEM_NAMESPACE}
+    metadata = {"name": names.SHIPPED_TYPES, "namespace": names.SYSTEM_NAMESPACE}
     try:
         await client.create(CONFIGMAPS, {"metadata": metadata, "data": dict(record)})
     except AlreadyExists:
@@ -125,7 +124,7 @@ async def _patch_record(client: Client, record: Mapping[str, str]) -> None:
     try:
         await client.patch(
             CONFIGMAPS,
-            SHIPPED_TYPES,
+            names.SHIPPED_TYPES,
             {"data": dict(record)},
             namespace=names.SYSTEM_NAMESPACE,
             field_manager=names.FIELD_MANAGER,
@@ -141,5 +140,5 @@ def _to_text(part: Mapping[str, Any]) -> str:
 def _from_text(text: str) -> Object:
     part = orjson.loads(text)
     if not isinstance(part, dict):
-        raise TypeError(f"the record in ConfigMap {SHIPPED_TYPES} is not an object; delete its entry")
+        raise TypeError(f"the record in ConfigMap {names.SHIPPED_TYPES} is not an object; delete its entry")
     return part

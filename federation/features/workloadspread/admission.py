@@ -13,7 +13,7 @@ from federation.admission.projectclusters import clusters_of
 from federation.api.federatedtype import parse_configs
 from federation.api.resources import FEDERATED_TYPE_CONFIGS, WORKLOAD_SPREADS
 from federation.apimachinery.errors import BadRequest, invalid
-from federation.apimachinery.resources import CRDS, Object, Resource
+from federation.apimachinery.resources import CRDS, Object, Resource, group_kind_of
 from federation.apiserver.admission.plugins import ValidatingPlugin
 from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import Decide
@@ -86,8 +86,7 @@ class WorkloadSpreadAdmission(ValidatingPlugin):
         for type_ in parse_configs(await self._list(FEDERATED_TYPE_CONFIGS, "")):
             if (type_.resource.group, type_.resource.kind) == (group, kind):
                 return _of(group, kind) if type_.paths.replicas_spec else Whitelist()
-        api_version = str(target.get("apiVersion") or "")
-        is_known = can_be_derived(api_version, kind, await self._list(CRDS, ""), is_cluster_wide=True)
+        is_known = can_be_derived(group_kind_of(target), await self._list(CRDS, ""), is_cluster_wide=True)
         return _of(group, kind) if is_known else Whitelist()
 
 

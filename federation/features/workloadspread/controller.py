@@ -87,7 +87,7 @@ class WorkloadSpreadController:
         await self.controller.run()
 
     def _keys(self) -> Iterable[Key]:
-        return map(key_of, self._objects.of_kind(WORKLOAD_SPREADS.api_version, WORKLOAD_SPREADS.kind))
+        return map(key_of, self._objects.of_kind(WORKLOAD_SPREADS.group_kind))
 
     # -- events
 

@@ -65,6 +65,8 @@ class Facts:
     clusters: Sequence[Mapping[str, Any]] = ()
     configurations: Configurations = field(default_factory=dict)
     """The objects of the kinds that act on an API server."""
+    type_configs: Sequence[Mapping[str, Any]] = ()
+    """The FederatedTypeConfigs of the host."""
     leftovers: int = 0
     holds: int = 0
     causes: Sequence[Mapping[str, Any]] = ()
@@ -298,6 +300,12 @@ def _skew(whose: str, skew_s: float, other: str) -> tuple[Level, str, str]:
 
 
 def _versions(facts: Facts) -> _Problems:
+    for config in facts.type_configs:
+        current = conditions.find((config.get("status") or {}).get("conditions"), names.VERSION_CURRENT) or {}
+        if current.get("status") == "False":
+            is_read = current.get("reason") == names.REASON_VERSION_NOT_STORED
+            text, _, remedy = str(current.get("message")).partition(": ")
+            yield Level.WARNING if is_read else Level.ERROR, f"{config['metadata']['name']}: {text}", remedy
     for sample in facts.samples.get("federation_build_info", ()):
         if (version := sample.labels.get("version", "")) != facts.client_version:
             text = f"fedctl is {facts.client_version}, the control plane {version}"

@@ -167,6 +167,7 @@ def _owner_references(source: Mapping[str, Any], federated: Mapping[str, Any]) -
         reference.get("controller")
         and reference.get("uid") == wanted["uid"]
         and reference.get("kind") == wanted["kind"]
+        and reference.get("apiVersion") == wanted["apiVersion"]
         for reference in references
     ):
         return None

@@ -25,6 +25,17 @@ def scope_problem(federated: Mapping[str, Any], type_: FederatedType) -> str:
     return ""
 
 
+def version_problem(federated: Mapping[str, Any], type_: FederatedType) -> str:
+    """Return why a template cannot be delivered in the version of its type, "" when it can."""
+    version, wanted = federated["spec"]["template"].get("apiVersion"), type_.resource.api_version
+    if version == wanted:
+        return ""
+    return (
+        f"spec.template.apiVersion: {type_.resource.kind} is federated in {wanted} by FederatedTypeConfig {type_.name},"
+        f" and the template is {version}; write it in {wanted}"
+    )
+
+
 def is_hand_written(federated: Mapping[str, Any]) -> bool:
     """Return whether admission marked the object as written by a user with permission."""
     return ((federated.get("metadata") or {}).get("annotations") or {}).get(names.HAND_WRITTEN) == "true"

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from federation.apimachinery.clock import from_rfc3339, to_rfc3339
-from federation.apimachinery.resources import NAMESPACES
+from federation.apimachinery.resources import NAMESPACES, GroupKind, group_kind_of
 from federation.apimachinery.selectors import EVERYTHING, Selector, SelectorError, compile_label_selector
 
 _MALFORMED = (SelectorError, ValueError, TypeError, KeyError, AttributeError)
@@ -32,16 +32,15 @@ class Suspended:
 
 @dataclass(frozen=True, slots=True)
 class _Objects:
-    """Objects by type, name and labels; "" stands for any name."""
+    """Objects by kind in any version, name and labels; "" stands for any name."""
 
-    api_version: str
-    kind: str
+    kind: GroupKind
     name: str
     labels: Selector
 
     def matches(self, obj: Mapping[str, Any]) -> bool:
         metadata = obj.get("metadata") or {}
-        if obj.get("kind") != self.kind or obj.get("apiVersion") != self.api_version:
+        if group_kind_of(obj) != self.kind:
             return False
         return self.name in ("", metadata.get("name")) and self.labels.matches(metadata.get("labels") or {})
 
@@ -142,4 +141,4 @@ def _describe(until: datetime | None) -> str:
 def _compile_objects(entry: Mapping[str, Any]) -> _Objects:
     labels = entry.get("labelSelector")
     selector = compile_label_selector(labels) if labels else EVERYTHING
-    return _Objects(str(entry["apiVersion"]), str(entry["kind"]), str(entry.get("name") or ""), selector)
+    return _Objects(group_kind_of(entry), str(entry.get("name") or ""), selector)

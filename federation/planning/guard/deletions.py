@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from federation.api import names
+from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS
 from federation.planning.guard.ledger import Cause
 from federation.planning.guard.record import PastMove, held_move, past_move
 from federation.planning.leftovers.strays import is_kept_kind
 
 _DELETION = "Deletion"
-CLAIM = ("v1", "PersistentVolumeClaim")
+CLAIM = PERSISTENT_VOLUME_CLAIMS.group_kind
 """API version and kind of the objects that a namespace takes with it."""
 
 

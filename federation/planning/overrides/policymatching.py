@@ -13,13 +13,14 @@ from typing import Any
 
 from federation.api import names
 from federation.api.selectors import ResourceSelectors, compile_resource_selectors
+from federation.apimachinery.resources import LIMIT_RANGES, RESOURCE_QUOTAS, GroupKind, group_kind_of
 from federation.apimachinery.selectors import Labels, SelectorError
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.policies import Policy, PolicyReference, compile_policy, labelled_policies
 from federation.planning.waves.policychanges import Reach, identity_of, versions_of
 
-_RBAC = "rbac.authorization.k8s.io/"
-_QUOTAS = frozenset((("v1", "ResourceQuota"), ("v1", "LimitRange")))
+_RBAC = "rbac.authorization.k8s.io"
+_QUOTAS = frozenset((RESOURCE_QUOTAS.group_kind, LIMIT_RANGES.group_kind))
 _GUARDED = "{kind} is overridden by a ClusterOverridePolicy only"
 
 
@@ -27,8 +28,7 @@ _GUARDED = "{kind} is overridden by a ClusterOverridePolicy only"
 class Subject:
     """The properties of an object that policies match; `namespace` is "" for cluster-scoped objects."""
 
-    api_version: str
-    kind: str
+    kind: GroupKind
     namespace: str
     name: str
     labels: Labels
@@ -53,7 +53,7 @@ class _Bound:
     reach: Reach | None = None
 
     def selects(self, subject: Subject) -> bool:
-        return self.selectors.matches(subject.api_version, subject.kind, subject.name, subject.labels)
+        return self.selectors.matches(subject.kind, subject.name, subject.labels)
 
     def version_of(self, subject: Subject, *, is_labelled: bool) -> "_Bound":
         """Return the version that an object has, as of a propagation policy (`scheduling/policyspec.py`)."""
@@ -118,9 +118,9 @@ class Bindings:
         """Return the references of the policies for the object, existing or not; OverrideError for an empty label."""
         cluster_wide, namespaced = labelled_policies(subject.labels, subject.namespace)
         references = [cluster_wide] if cluster_wide else self._selected("", subject)
-        if subject.namespace and _is_guarded(subject.api_version, subject.kind):
+        if subject.namespace and _is_guarded(subject.kind):
             if namespaced:
-                raise OverrideError(f"{namespaced.display}: {_GUARDED.format(kind=subject.kind)}")
+                raise OverrideError(f"{namespaced.display}: {_GUARDED.format(kind=subject.kind.kind)}")
         elif subject.namespace:
             references += [namespaced] if namespaced else self._selected(subject.namespace, subject)
         return references
@@ -161,21 +161,20 @@ def _reference(policy: Mapping[str, Any]) -> PolicyReference:
     return PolicyReference(metadata.get("namespace", ""), metadata["name"])
 
 
-def _is_guarded(api_version: str, kind: str) -> bool:
+def _is_guarded(kind: GroupKind) -> bool:
     """Return whether only cluster-wide policies override the kind.
 
     The role `edit` writes OverridePolicies, but neither RBAC objects nor quotas. Overriding them would give a user
     rights and capacity in members that the host refuses.
     """
-    return api_version.startswith(_RBAC) or (api_version, kind) in _QUOTAS
+    return kind.group == _RBAC or kind in _QUOTAS
 
 
 def _guarded_selectors(policy: Mapping[str, Any]) -> str:
     """Return what is wrong with the selectors of a namespaced policy that name kinds it cannot override."""
     for index, entry in enumerate((policy.get("spec") or {}).get("resourceSelectors") or ()):
-        kind = str(entry.get("kind", ""))
-        if _is_guarded(str(entry.get("apiVersion", "")), kind):
-            return f"spec.resourceSelectors[{index}].kind: {_GUARDED.format(kind=kind)}"
+        if _is_guarded(kind := group_kind_of(entry)):
+            return f"spec.resourceSelectors[{index}].kind: {_GUARDED.format(kind=kind.kind)}"
     return ""
 
 
@@ -183,8 +182,7 @@ def subject_of_source(source: Mapping[str, Any]) -> Subject:
     """Return the subject of a source object."""
     metadata = source["metadata"]
     return Subject(
-        source.get("apiVersion", ""),
-        source.get("kind", ""),
+        group_kind_of(source),
         metadata.get("namespace", ""),
         metadata["name"],
         metadata.get("labels") or {},
@@ -197,8 +195,7 @@ def subject_of_federated(federated: Mapping[str, Any]) -> Subject:
     template = (federated.get("spec") or {}).get("template") or {}
     inner = template.get("metadata") or {}
     return Subject(
-        template.get("apiVersion", ""),
-        template.get("kind", ""),
+        group_kind_of(template),
         metadata.get("namespace", ""),
         inner.get("name", ""),
         {**(inner.get("labels") or {}), **(metadata.get("labels") or {})},
@@ -220,12 +217,12 @@ def idle_controllers(
     return () if has_overrides or bindings.may_apply(subject_of_source(source)) else (names.OVERRIDE_CONTROLLER,)
 
 
-def selected_types(policies: Iterable[Mapping[str, Any] | None]) -> set[tuple[str, str]]:
-    """Return apiVersion and kind of all resource selectors of the policies, and of their earlier versions."""
+def selected_types(policies: Iterable[Mapping[str, Any] | None]) -> set[GroupKind]:
+    """Return the kinds of all resource selectors of the policies, and of their earlier versions."""
     present = [policy for policy in policies if policy is not None]
     earlier = [found for policy in present if (found := versions_of(policy).earlier) is not None]
     return {
-        (str(entry.get("apiVersion", "")), str(entry.get("kind", "")))
+        group_kind_of(entry)
         for policy in (*present, *earlier)
         for entry in (policy.get("spec") or {}).get("resourceSelectors") or ()
     }

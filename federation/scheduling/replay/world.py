@@ -20,7 +20,7 @@ from federation.api.resources import (
     SCHEDULING_PROFILES,
     WORKLOAD_SPREADS,
 )
-from federation.apimachinery.resources import NAMESPACES, Object, Resource
+from federation.apimachinery.resources import NAMESPACES, GroupKind, Object, Resource, group_kind_of
 from federation.apimachinery.selectors import SelectorError
 from federation.scheduling.affinity.index import WorkloadIndex
 from federation.scheduling.annotationswitch import AnnotationPolicy
@@ -66,7 +66,7 @@ class ReplayWorld:
         self.objects: dict[_WorldKey, Object] = {}
         self._installed = installed
         self._webhooks: dict[str, WebhookOptions] = {}
-        self._types: dict[tuple[str, str], FederatedType] | None = None
+        self._types: dict[GroupKind, FederatedType] | None = None
 
     def type_of(self, template: Mapping[str, Any]) -> FederatedType | None:
         """Return the federated type of a template."""
@@ -78,8 +78,8 @@ class ReplayWorld:
                     type_ = from_config(config)
                 except (ValueError, KeyError, TypeError):
                     continue
-                self._types.setdefault((type_.resource.api_version, type_.resource.kind), type_)
-        return self._types.get((str(template.get("apiVersion", "")), str(template.get("kind", ""))))
+                self._types.setdefault(type_.resource.group_kind, type_)
+        return self._types.get(group_kind_of(template))
 
     def assume(self, change: AssumedChange) -> None:
         """Take over changed assumed replicas."""

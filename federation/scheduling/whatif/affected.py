@@ -19,7 +19,7 @@ from federation.api.resources import (
     WORKLOAD_SPREADS,
 )
 from federation.apimachinery import conditions
-from federation.apimachinery.resources import NAMESPACES, Object
+from federation.apimachinery.resources import NAMESPACES, GroupKind, Object
 from federation.planning.federatedobject.objectindex import policies_named
 from federation.planning.federatedobject.placements import placement_of
 from federation.planning.overrides.policymatching import selected_types
@@ -90,7 +90,7 @@ def _affects_all(change: ObjectChange) -> bool:
 
 def _of_policy(change: ObjectChange, labels: tuple[str, str]) -> Predicate:
     reference = f"{change.namespace}/{change.name}"
-    types = {f"{version}/{kind}" for version, kind in selected_types((change.before, change.after))}
+    types = selected_types((change.before, change.after))
 
     def holds(federated: Mapping[str, Any]) -> bool:
         if change.namespace and federated["metadata"].get("namespace") != change.namespace:
@@ -122,6 +122,5 @@ def _of_type(change: ObjectChange) -> Predicate:
     kinds = set()
     for version in (change.before, change.after):
         source = ((version or {}).get("spec") or {}).get("sourceType") or {}
-        group, number = source.get("group") or "", source.get("version", "")
-        kinds.add(f"{group}/{number}/{source.get('kind')}" if group else f"{number}/{source.get('kind')}")
+        kinds.add(GroupKind(str(source.get("group") or ""), str(source.get("kind") or "")))
     return lambda federated: template_kind(federated) in kinds

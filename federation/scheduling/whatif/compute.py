@@ -215,8 +215,8 @@ def _subjects(
     """Return the federated objects to compute, by namespace and name; objects of changed sources first."""
     subjects: dict[tuple[str, str], _Subject] = {}
     for change in changes:
-        type_ = state.types.get((change.resource.api_version, change.resource.kind))
-        if type_ is not None and type_.resource == change.resource:
+        type_ = state.types.get(change.resource.group_kind)
+        if type_ is not None and type_.resource.plural == change.resource.plural:
             name = naming.federated_object_name(change.name, type_.name)
             held = before.get(type_.federated_resource, change.namespace, name)
             subjects[change.namespace, name] = _subject_of_source(change, type_, held, state, problems)

@@ -13,6 +13,7 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery.clock import from_rfc3339
+from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, group_kind_of
 from federation.planning.federatedobject.placements import effective_placement, placement_of
 from federation.planning.guard.causes import Mover, blame_of, causes_of_move
 from federation.planning.guard.ledger import Cause, GuardOptions
@@ -25,7 +26,7 @@ from federation.scheduling.whatif.pipelinerun import PipelineRun
 from federation.scheduling.whatif.planresult import PlannedHold
 from federation.scheduling.whatif.state import CompiledState, Name, ObjectSet
 
-_CLAIM = ("v1", "PersistentVolumeClaim")
+_CLAIM = PERSISTENT_VOLUME_CLAIMS.group_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ class GuardForecast:
         found = {}
         for federated in self.after.federated():
             template = federated["spec"].get("template") or {}
-            if (template.get("apiVersion"), template.get("kind")) == _CLAIM:
+            if group_kind_of(template) == _CLAIM:
                 key = (federated["metadata"].get("namespace", ""), template["metadata"]["name"])
                 found[key] = (template.get("spec") or {}).get("accessModes") or ()
         return found

@@ -26,7 +26,7 @@ from federation.api.resources import (
     SCHEDULING_PROFILES,
     WORKLOAD_SPREADS,
 )
-from federation.apimachinery.resources import NAMESPACES, Object, Resource
+from federation.apimachinery.resources import NAMESPACES, GroupKind, Object, Resource, group_kind_of
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.overrides.policymatching import Bindings
 from federation.planning.waves.policychanges import without_record
@@ -180,7 +180,7 @@ class CompiledState:
 
     def type_of(self, template: Mapping[str, Any]) -> FederatedType | None:
         """Return the federated type of an object, or of a federated object's template."""
-        return self.types.get((str(template.get("apiVersion", "")), str(template.get("kind", ""))))
+        return self.types.get(group_kind_of(template))
 
     def observe(self, federated: Mapping[str, Any], *, is_gone: bool = False) -> frozenset[Hashable]:
         """Record where a workload is; return the keys of those that its change concerns."""
@@ -221,16 +221,16 @@ class CompiledState:
         return with_webhooks(installed, webhooks)
 
 
-def federated_types(objects: ObjectSet, problems: list[str]) -> dict[tuple[str, str], FederatedType]:
-    """Return the types in force by apiVersion and kind. With several for one kind, the first by name is in force."""
-    types: dict[tuple[str, str], FederatedType] = {}
+def federated_types(objects: ObjectSet, problems: list[str]) -> dict[GroupKind, FederatedType]:
+    """Return the types in force. With several for one kind, the first by name is in force."""
+    types: dict[GroupKind, FederatedType] = {}
     for config in sorted(objects.list(FEDERATED_TYPE_CONFIGS), key=lambda config: str(config["metadata"]["name"])):
         try:
             type_ = from_config(config)
         except (ValueError, KeyError, TypeError) as error:
             problems.append(f"FederatedTypeConfig {config['metadata']['name']}: {error}")
             continue
-        types.setdefault((type_.resource.api_version, type_.resource.kind), type_)
+        types.setdefault(type_.resource.group_kind, type_)
     return types
 
 

@@ -9,13 +9,17 @@ from tests.support.stores import a_body
 from typer.testing import CliRunner, Result
 
 from federation.api import names
+from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.errors import ConfigurationError
+from federation.apiserver.semantics.encoding import encoding
 from federation.apiserver.store.interface import Body
 from federation.apiserver.store.schema import SCHEMA_VERSION
 from federation.apiserver.store.sql import SQLStore
 from federation.cli.main import app
 from federation.planning.leftovers.restoration import Restoration
 
+CONFIGS = f"/{FEDERATED_TYPE_CONFIGS.group}/{FEDERATED_TYPE_CONFIGS.plural}/"
+RECORD = f"/core/configmaps/{names.SYSTEM_NAMESPACE}/{names.SHIPPED_TYPES}"
 NAMESPACE = f"/core/namespaces/{names.SYSTEM_NAMESPACE}"
 
 
@@ -89,6 +93,42 @@ def test_the_schema_goes_down_and_up_and_a_check_says_so(directory: Path) -> Non
     assert (due.exit_code, "fedctl db upgrade" in due.output) == (1, True)
     assert f"schema {SCHEMA_VERSION - 1} -> {SCHEMA_VERSION}" in run("db", "upgrade", "--dir", directory).output
     assert "nothing to do" in run("db", "upgrade", "--dir", directory).output
+
+
+async def _shipped(directory: Path, given: dict[str, list[str]] | None = None) -> tuple[list[str], list[str]]:
+    """Return the stored FederatedTypeConfigs and those in the record of what was shipped, after storing the given."""
+    store = SQLStore(f"sqlite:///{directory}/state.db")
+    await store.ready()
+    if given is not None:
+        data = dict.fromkeys(given["record"], "{}")
+        record = {"metadata": {"name": names.SHIPPED_TYPES, "uid": "r"}, "data": data}
+        await store.create(RECORD, encoding.encode(encoding.encode_head("v1", "ConfigMap"), record))
+        head = encoding.encode_head(FEDERATED_TYPE_CONFIGS.api_version, FEDERATED_TYPE_CONFIGS.kind)
+        for name in given["configs"]:
+            await store.create(CONFIGS + name, encoding.encode(head, {"metadata": {"name": name, "uid": name}}))
+    configs = [entry.key.removeprefix(CONFIGS) for entry in (await store.list(CONFIGS)).entries]
+    found = await store.get(RECORD)
+    await store.close()
+    assert found is not None
+    return configs, sorted(encoding.decode(found.value)["data"])
+
+
+def test_a_downgrade_removes_configurations_that_the_earlier_version_would_misread(directory: Path) -> None:
+    acting, webhooks = (
+        "apiservices.apiregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    )
+    # Somebody deleted one that was shipped, and wrote another one by hand.
+    given = {"record": [acting, "deployments.apps"], "configs": [acting, "deployments.apps", webhooks]}
+    asyncio.run(_shipped(directory, given))
+    assert "removed" not in run("db", "downgrade", "--to", SCHEMA_VERSION, "--dir", directory).output
+    down = run("db", "downgrade", "--to", 4, "--dir", directory)
+    assert down.exit_code == 0, down.exception
+    assert f"which that version does not know: {acting}\n" in down.output
+    assert "removed" not in run("db", "downgrade", "--to", 4, "--dir", directory).output
+    run("db", "upgrade", "--dir", directory)
+    # The next start ships it again, as no record of it is left.
+    assert asyncio.run(_shipped(directory)) == (["deployments.apps", webhooks], ["deployments.apps"])
 
 
 def test_a_mistyped_directory_is_named(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from federation.api.federatedtype import from_config
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import Conflict
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import PatchType
@@ -271,8 +271,8 @@ async def test_one_key_finds_namespaced_and_cluster_scoped_objects(stage: Stage)
         "ClusterFederatedObject",
     }
     assert set(stage.objects.all_keys()) == {WEB, NAMESPACE}
-    assert len(stage.objects.of_kind("apps/v1", "Deployment")) == 2
-    assert [obj["metadata"]["name"] for obj in stage.objects.of_kind("apps/v1", "Deployment", "default")] == [WEB.name]
+    assert len(stage.objects.of_kind(DEPLOYMENTS.group_kind)) == 2
+    assert [obj["metadata"]["name"] for obj in stage.objects.of_kind(DEPLOYMENTS.group_kind, "default")] == [WEB.name]
     assert stage.objects.get(Key("default", "other")) is None
 
 

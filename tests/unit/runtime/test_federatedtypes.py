@@ -44,14 +44,15 @@ def types(source) -> FederatedTypes:
 
 def test_a_type_is_found_by_kind_resource_object_and_name(types, source) -> None:
     source.change(None, a_config())
-    found = types.get("apps", "v1", "Deployment")
+    found = types.for_group_kind("apps", "Deployment")
     assert found is not None
     assert types.for_resource(found.resource) is found
     assert types.for_object({"apiVersion": "apps/v1", "kind": "Deployment"}) is found
     assert types.for_group_kind("apps", "Deployment") is found
     assert types.by_name("deployments.apps") is found
     assert types.all() == [found]
-    assert types.get("apps", "v1beta1", "Deployment") is None
+    assert types.for_object({"apiVersion": "apps/v1beta1", "kind": "Deployment"}) is found
+    assert types.for_resource(found.resource._replace(version="v2")) is found
     assert types.for_object({"kind": "Pod"}) is None
     assert types.for_group_kind("", "Deployment") is None
     assert types.by_name("x") is None
@@ -146,4 +147,4 @@ async def test_types_follow_the_configurations_on_the_host(client, server, clock
     patch = {"spec": {"statusAggregation": {"enabled": False}}}
     await server.patch(FEDERATED_TYPE_CONFIGS, "deployments.apps", patch, patch_type=PatchType.MERGE)
     await settle()
-    assert not types.get("apps", "v1", "Deployment").aggregate
+    assert not types.for_group_kind("apps", "Deployment").aggregate

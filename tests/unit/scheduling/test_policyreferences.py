@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from federation.apimachinery.resources import GroupKind
 from federation.scheduling.policyreferences import reference_warnings
 
-KINDS = frozenset({("apps/v1", "Deployment")})
+KINDS = frozenset({GroupKind("apps", "Deployment")})
 DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment"}
 
 

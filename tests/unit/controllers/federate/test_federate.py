@@ -310,7 +310,7 @@ async def test_a_type_that_is_no_longer_federated_is_not_watched(host: Host) -> 
     await host.user.create(DEPLOYMENTS, a_deployment())
     await host.find(FEDERATED_OBJECTS, FED, "default")
     await host.user.delete(FEDERATED_TYPE_CONFIGS, "deployments.apps")
-    await host.until(lambda: host.types.get("apps", "v1", "Deployment") is None)
+    await host.until(lambda: host.types.for_group_kind("apps", "Deployment") is None)
     await host.user.create(DEPLOYMENTS, a_deployment("other"))
     await host.settle(federate)
     assert [obj["metadata"]["name"] for obj in (await host.user.list(FEDERATED_OBJECTS)).items] == [FED]

@@ -75,11 +75,21 @@ async def test_shipped_configurations_are_accepted_and_may_be_changed_but_for_th
     assert await problems(config) == []
     stages = {**config, "spec": {**config["spec"], "controllers": []}}
     assert await problems(stages, config, others=(config,)) == []
-    ((field, message),) = await problems(a_config(kind, version="v9"), config)
+    ((field, message),) = await problems(a_config(kind, pluralName="others"), config)
     assert (field, message) == (
         "spec.sourceType",
-        "Invalid value: field is immutable; delete the configuration and create another one",
+        "Invalid value: only version may change; delete the configuration and create another one for other fields",
     )
+
+
+async def test_the_version_may_change_to_one_that_the_host_serves() -> None:
+    config, other = a_config(), a_config(version="v9")
+    assert await problems(config, other) == []
+    assert await problems(other) == []  # a definition may follow
+    assert await problems({**other, "spec": {**other["spec"], "controllers": []}}, other) == []
+    assert await problems(other, config) == [
+        ("spec.sourceType.version", "Invalid value: the host does not serve ConfigMap in v9")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +165,9 @@ async def test_a_kind_has_one_configuration() -> None:
     assert await problems(a_config(), others=(other,)) == [
         ("spec.sourceType", 'Duplicate value: ConfigMap is federated by "first" already; change that one')
     ]
-    for different in ({"kind": "Secret"}, {"group": "example.com"}, {"version": "v2"}):
+    changed = {**other, "spec": {"sourceType": {**other["spec"]["sourceType"], "version": "v2"}}}
+    assert len(await problems(a_config(), others=(changed,))) == 1
+    for different in ({"kind": "Secret"}, {"group": "example.com"}):
         changed = {**other, "spec": {"sourceType": {**other["spec"]["sourceType"], **different}}}
         assert await problems(a_config(), others=(changed,)) == []
 

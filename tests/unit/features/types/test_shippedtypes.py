@@ -18,7 +18,6 @@ from federation.apimachinery.resources import (
     Resource,
 )
 from federation.client.local import LocalClient
-from federation.features.types.names import SHIPPED_TYPES
 from federation.features.types.rules import first_shipped
 from federation.features.types.shippedtypes import ensure_types
 from federation.planning.federatedobject.hosteffect import ACTING
@@ -46,7 +45,7 @@ async def _specs(host: Host) -> dict[str, Object]:
 
 
 async def _record(host: Host) -> dict[str, Any]:
-    record = await host.user.get(CONFIGMAPS, SHIPPED_TYPES, names.SYSTEM_NAMESPACE)
+    record = await host.user.get(CONFIGMAPS, names.SHIPPED_TYPES, names.SYSTEM_NAMESPACE)
     return {name: orjson.loads(text) for name, text in record["data"].items()}
 
 
@@ -221,14 +220,16 @@ async def test_a_start_that_is_interrupted_at_any_write_is_completed_by_the_next
 async def test_a_damaged_record_stops_nothing_and_changes_nothing() -> None:
     async with a_host() as host:
         await _as_an_earlier_version(host)
-        metadata = {"name": SHIPPED_TYPES, "namespace": names.SYSTEM_NAMESPACE}
+        metadata = {"name": names.SHIPPED_TYPES, "namespace": names.SYSTEM_NAMESPACE}
         damaged = {"statefulsets.apps": "[]", "jobs.batch": "{", "cronjobs.batch": "{}"}
         await host.user.create(CONFIGMAPS, {"metadata": metadata, "data": damaged})
         await ensure_types(host.client)
         specs = await _specs(host)
         assert "pathDefinition" not in specs["statefulsets.apps"]
         assert "pathDefinition" not in specs["jobs.batch"]
-        assert (await host.user.get(CONFIGMAPS, SHIPPED_TYPES, names.SYSTEM_NAMESPACE))["data"]["jobs.batch"] == "{"
+        assert (await host.user.get(CONFIGMAPS, names.SHIPPED_TYPES, names.SYSTEM_NAMESPACE))["data"][
+            "jobs.batch"
+        ] == "{"
 
 
 class _Refusing(LocalClient):

@@ -237,3 +237,17 @@ def test_refusals_are_grouped_by_cause_and_name_a_command_for_the_first_object()
     found = [each.text for each in diagnose(replace(HEALTHY, causes=many)) if each.level is not Level.OK]
     assert len(found) == 11
     assert found[-1] == "and 2 more causes of refusals"
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "level"),
+    [("False", "NotServed", Level.ERROR), ("False", "NotStored", Level.WARNING), ("True", "Stored", None)],
+)
+def test_a_configuration_of_another_version_than_the_stored_one_is_named(
+    status: str, reason: str, level: Level | None
+) -> None:
+    condition = {"type": "VersionCurrent", "status": status, "reason": reason, "message": "it says so: set the version"}
+    config = {"metadata": {"name": "widgets.example.com"}, "status": {"conditions": [condition]}}
+    found = [each for each in diagnose(replace(HEALTHY, type_configs=[config])) if each.level is not Level.OK]
+    wanted = [] if level is None else [Finding(level, "versions", "widgets.example.com: it says so", "set the version")]
+    assert found == wanted

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from federation.api import names
+from federation.apimachinery.resources import GroupKind
 from federation.planning.overrides import entries, policies, policymatching
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.patches import ClusterPatches
@@ -89,7 +90,10 @@ def bound(*given: dict[str, Any]) -> policymatching.Bindings:
 
 def a_subject(namespace: str = "d", **labels: str) -> policymatching.Subject:
     return policymatching.Subject(
-        "apps/v1", "Deployment", namespace, "web", {key.replace("_", "-"): value for key, value in labels.items()}
+        GroupKind("apps", "Deployment"),
+        namespace,
+        "web",
+        {key.replace("_", "-"): value for key, value in labels.items()},
     )
 
 
@@ -161,7 +165,7 @@ def test_source_and_federated_object_are_the_same_subject() -> None:
         "spec": {"template": TEMPLATE},
     }
     assert policymatching.subject_of_source(source) == policymatching.subject_of_federated(federated)
-    assert policymatching.selected_types([a_policy(selectors=SELECT_WEB), None]) == {("apps/v1", "Deployment")}
+    assert policymatching.selected_types([a_policy(selectors=SELECT_WEB), None]) == {GroupKind("apps", "Deployment")}
 
 
 ME = names.OVERRIDE_CONTROLLER
