@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 import pytest
-from tests.support.manifests import a_deployment, a_policy
+from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import World, a_world
 
 from federation.api import names
@@ -12,12 +12,14 @@ from federation.api.resources import (
     CLUSTER_TAINT_POLICIES,
     FEDERATED_CLUSTERS,
     FEDERATED_OBJECTS,
+    OVERRIDE_POLICIES,
     PLACEMENT_HOLDS,
     PROJECTS,
     PROPAGATION_POLICIES,
 )
 from federation.apimachinery import conditions
-from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, Object
+from federation.apimachinery.resources import DEPLOYMENTS, PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, Object
+from federation.simulator.controllers.names import SIMULATOR_READY
 
 ALL = [{"cluster": "east"}, {"cluster": "north"}, {"cluster": "west"}]
 KINDS = [{"apiVersion": "apps/v1", "kind": "StatefulSet"}]
@@ -197,6 +199,29 @@ async def by_mode(world: World) -> None:
     await policy(world, placement=[{"cluster": "north"}], schedulingMode="Duplicate")
 
 
+async def by_partner(world: World) -> None:
+    """Let both follow a Deployment, which then leaves."""
+    await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}, name="partner", maxClusters=1))
+    await world.create(DEPLOYMENTS, a_deployment("partner", 1))
+    await world.settle()
+    term = {"labelSelector": {"matchLabels": {"app": "partner"}}}
+    await policy(world, workloadAffinity={"required": [term]})
+    await world.settle()
+    assert await holds(world) == {}
+    await world.merge(PROPAGATION_POLICIES, "partner", {"spec": {"placement": [{"cluster": "north"}]}})
+
+
+async def by_unhealthy_application(world: World) -> None:
+    """Let no pod in east become ready, after all of them were ready for a while."""
+    await policy(world, failover={"application": {"tolerationSeconds": 20}})
+    await world.pass_time(60)
+    override = an_override("east", "/spec/template/metadata/annotations", {SIMULATOR_READY: "false"})
+    override["spec"]["resourceSelectors"] = KINDS
+    await world.create(OVERRIDE_POLICIES, override)
+    for name in (WITH, WITHOUT):
+        await world.merge(STATEFUL_SETS, name, {"metadata": {"labels": {names.OVERRIDE_POLICY_LABEL: "special"}}})
+
+
 class Exit(NamedTuple):
     """A way out; `cause` of the hold, "" if failover keeps the workload without one; whether one without claims goes."""
 
@@ -219,6 +244,8 @@ EXITS = [
     Exit(by_unjoin_with_removal, "FederatedCluster east"),
     Exit(by_forced_unjoin, "FederatedCluster east"),
     Exit(by_taint, "FederatedCluster east"),
+    Exit(by_partner, "FederatedCluster east"),
+    Exit(by_unhealthy_application, "FederatedCluster east"),
     Exit(by_taint_policy, "", moves=False),
     Exit(by_drain, "", moves=False),
     Exit(by_loss, "", moves=False),
