@@ -9,6 +9,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions, dotpaths
 from federation.apimachinery.resources import Object
 from federation.planning.aggregation.rules import RuleError
+from federation.planning.failover.halts import fault_of
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.rendering.memberobject import Renderer, RenderError, content_hash
 from federation.planning.status.readiness import Counts, Readiness, assess_readiness, count_pods
@@ -113,7 +114,15 @@ class Observer:
             before = ""
             if known is None and settled_renderer is not None:
                 before = _first_template(settled_renderer, part, cluster, templates)
-            clusters[cluster] = Observed(wanted, live, _labels(source), assessed.problem, assessed.has_failed, before)
+            clusters[cluster] = Observed(
+                wanted,
+                live,
+                _labels(source),
+                assessed.problem,
+                assessed.has_failed,
+                before,
+                is_out_of_reach=bool(fault_of(source)),
+            )
         return Observation(clusters, templates, objects, pods, unready)
 
     def _assess(

@@ -64,6 +64,8 @@ class Observed:
     settled: str = ""
     is_broken: bool = False
     """Whether pods crash, or cannot start."""
+    is_out_of_reach: bool = False
+    """Whether the cluster is not ready for a reason of ours: it cannot report, so its time does not count."""
 
 
 @dataclass(frozen=True, slots=True)

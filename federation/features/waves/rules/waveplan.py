@@ -284,6 +284,7 @@ def _progress(
             (name, held[name].message if name in held else why, failed)
             for name, why, failed in _problems(record, observed, current.name)
         ]
+        record = _without_silence(record, wave, observed, now)
         # The time that a cluster waits for a budget does not count.
         dues = [
             (at + timedelta(seconds=limit_s), limit_s)
@@ -316,6 +317,21 @@ def _progress(
             return record, soak.waits, False, _due_s(wave, now, soak.ends_at)
         http_problem = ""
     return _complete(record), "", False, None
+
+
+def _without_silence(record: Record, wave: Wave, observed: Mapping[str, Observed], now: datetime) -> Record:
+    """Return the record in which clusters that cannot report have at least half of their time left.
+
+    That needs a write for each half of the time only, and nothing more to remember.
+    """
+    clusters = {
+        name: replace(known, started_at=now)
+        for name in clusters_of_wave(record, wave.name)
+        if observed[name].is_out_of_reach
+        and (known := record.clusters[name]).started_at is not None
+        and now >= known.started_at + timedelta(seconds=wave.limit_s(is_broken=observed[name].is_broken) / 2)
+    }
+    return replace(record, clusters={**record.clusters, **clusters}) if clusters else record
 
 
 def _fill(record: Record, wave: Wave, rules: Rules, observed: Mapping[str, Observed]) -> Record:
