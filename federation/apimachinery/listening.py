@@ -7,8 +7,13 @@ next, and at most a step each time; `Presence` looks at regular times and so kno
 Decision: docs/decisions/0212-silence-counts-while-an-answer-could-arrive.md
 """
 
+from collections.abc import Callable
+from datetime import datetime
+
 from federation.apimachinery.clock import Clock
 
+AWAY_S = 5.0
+"""Shorter times away change no wait that lasts for minutes."""
 _PERIOD_S = 1.0
 _STEP_S_MAX = 1.5
 
@@ -38,19 +43,32 @@ class Presence:
     """How long this process was away: its event loop was blocked, or the process or its machine stood still.
 
     A time by which the wall clock moves more than the monotonic one counts too: the machine was suspended, or its
-    clock was set. `run` measures until it is cancelled; without it, the process counts as present.
+    clock was set. `run` measures until it is cancelled; without it, the process counts as present. `on_return` is
+    called after each time of some length.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._away_s = 0.0
         self._due_s: float | None = None
+        self._back_at: datetime | None = None
+        self._listeners: list[Callable[[], None]] = []
 
     @property
     def away_s(self) -> float:
         """The seconds that the process was away since it started, up to now."""
         late_s = 0.0 if self._due_s is None else self._clock.monotonic() - self._due_s
         return self._away_s + (late_s if late_s > _STEP_S_MAX - _PERIOD_S else 0.0)
+
+    @property
+    def back_at(self) -> datetime | None:
+        """When this process was back after it had been away for some time, None if it never was away."""
+        is_late = self._due_s is not None and self._clock.monotonic() - self._due_s >= AWAY_S
+        return self._clock.now() if is_late else self._back_at
+
+    def on_return(self, listener: Callable[[], None]) -> None:
+        """Call the listener whenever the process was away for some time."""
+        self._listeners.append(listener)
 
     async def run(self) -> None:
         """Measure until cancelled."""
@@ -65,5 +83,9 @@ class Presence:
                 )
                 if passed_s > _STEP_S_MAX:
                     self._away_s += passed_s - _PERIOD_S
+                if passed_s >= _PERIOD_S + AWAY_S:
+                    self._back_at = self._clock.now()
+                    for listener in self._listeners:
+                        listener()
         finally:
             self._due_s = None

@@ -138,6 +138,24 @@ async def test_a_member_that_returned_while_the_control_plane_was_down_gets_a_ch
         assert await world.replicas("web") == EVEN
 
 
+@pytest.mark.parametrize("is_frozen", [False, True], ids=["restart", "suspended"])
+async def test_a_toleration_counts_only_time_in_which_the_member_was_asked(is_frozen: bool) -> None:
+    async with a_world(toleration_s=120) as world:
+        await _running(world)
+        await world.lose("east")
+        await world.pass_time(40)
+        if is_frozen:
+            world.clock.skip(600)
+        else:
+            await world.stop()
+            await world.clock.pass_time(600)
+            await world.restart()
+        await world.pass_time(50)
+        assert await world.replicas("web") == EVEN, "it was silent for 90 s while it was asked"
+        await world.until_replicas("web", {"east": 4, "north": 6, "west": 6})
+        await world.bring_back("east")
+
+
 async def test_a_rule_that_taints_unready_clusters_moves_nothing_for_a_fault_of_ours() -> None:
     async with a_world(toleration_s=0) as world:
         await _running(world)

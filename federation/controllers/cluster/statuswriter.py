@@ -18,7 +18,7 @@ from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock, from_rfc3339, is_ahead, to_rfc3339
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
-from federation.planning.clusters.health import HealthState
+from federation.planning.clusters.health import LOST_REFRESH_S, HealthState
 from federation.runtime.assumecache import AssumeCache
 
 
@@ -151,7 +151,7 @@ class Publisher:
                 return False
             present = cluster.get("status") or {}
             status = {key: value for key, value in (more or {}).items() if present.get(key) != value}
-            refresh_s = 0.0 if status else self._refresh_s
+            refresh_s = 0.0 if status else self._refresh_in_s(wanted)
             planned = plan_conditions(present.get("conditions"), wanted, self._clock.now(), refresh_s=refresh_s)
             if planned is not None and planned != present.get("conditions"):
                 status["conditions"] = planned
@@ -174,8 +174,12 @@ class Publisher:
     def _settle(self, name: str, cluster: Object, wanted: list[ConditionWanted]) -> None:
         if wanted:
             found = (cluster.get("status") or {}).get("conditions")
-            left_s = refresh_in_s(found, wanted, self._clock.now(), refresh_s=self._refresh_s)
+            left_s = refresh_in_s(found, wanted, self._clock.now(), refresh_s=self._refresh_in_s(wanted))
             self._settled[name] = cluster["metadata"]["resourceVersion"], wanted, self._clock.monotonic() + left_s
+
+    def _refresh_in_s(self, wanted: list[ConditionWanted]) -> float:
+        is_unready = any(each.type == names.CLUSTER_READY and each.status != "True" for each in wanted)
+        return min(self._refresh_s, LOST_REFRESH_S) if is_unready else self._refresh_s
 
     async def set_finalizers(self, cluster: Object, finalizers: list[str]) -> Object | None:
         """Write the finalizers of exactly this state; Conflict if it is not the newest, None if the cluster is gone."""

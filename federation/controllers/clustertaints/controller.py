@@ -25,11 +25,17 @@ class ClusterTaintController:
             "clustertaints", reconciler.reconcile, workers=4, clock=host.clock
         )
         self._clusters.add_handler(self._on_cluster)
+        host.presence.on_return(self._on_return)
 
     async def run(self) -> None:
         """Run until cancelled; the workers start once the clusters are cached."""
         await self._clusters.wait_synced()
         await self.controller.run()
+
+    def _on_return(self) -> None:
+        """Look at all clusters: the time in which this process was away does not count against them."""
+        for cluster in self._clusters.list():
+            self.controller.enqueue(cluster["metadata"]["name"])
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         if new is not None and old is None:

@@ -5,22 +5,24 @@ user adds at the same time must not be lost. A conflict is retried. A flapping c
 after its return (`planning/failover/holdout.py`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Any
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import to_rfc3339
+from federation.apimachinery.clock import parse_rfc3339, to_rfc3339
 from federation.apimachinery.errors import NotFound
+from federation.apimachinery.listening import AWAY_S
 from federation.apimachinery.resources import Object
 from federation.controllers.clustertaints.names import (
     EVENT_CLUSTER_HELD_OUT,
     EVENT_CLUSTER_TAINTED,
     EVENT_CLUSTER_UNTAINTED,
 )
-from federation.planning.clusters.clustertaints import HEALTH_TAINT_KEYS, describe_changes, plan_taints
-from federation.planning.clusters.health import is_lost
+from federation.planning.clusters.clustertaints import HEALTH_TAINT_KEYS, describe_changes, plan_taints, postpone
+from federation.planning.clusters.health import LOST_REFRESH_S, is_lost
 from federation.planning.failover.halts import state_of
 from federation.planning.failover.holdout import (
     HoldoutOptions,
@@ -46,6 +48,9 @@ class Reconciler:
         self._clock = host.clock
         self._started_at = host.clock.now()
         self._ready_at_first: set[str] = set()
+        self._presence = host.presence
+        self._counted_s: dict[str, float] = {}
+        """By cluster: how long this process had been away, as far as its taints take that into account."""
 
     def see(self, cluster: Object) -> None:
         """Note the state of a cluster that is seen for the first time."""
@@ -62,14 +67,19 @@ class Reconciler:
         if ready is None:
             return DONE  # it has not joined yet
         taints = (cluster.get("spec") or {}).get("taints") or []
-        now = self._clock.now()
+        now, away_s = self._clock.now(), self._presence.away_s
+        unheard_s = self._unheard_s(name, ready, now, away_s)
+        heard = postpone(taints, unheard_s, now) if unheard_s else taints
         status, reason = str(ready.get("status")), str(ready.get("reason") or "")
-        planned = plan_taints(taints, status, now, is_lost=is_lost(status, reason))
+        planned = plan_taints(heard, status, now, is_lost=is_lost(status, reason))
+        if planned is None and heard != taints:
+            planned = heard
         until = self._held_out_until(cluster) if planned is not None else None
         if until is not None and now < until:
             return Result((until - now).total_seconds())
         annotations = self._losses(cluster)
         if planned is None and not annotations:
+            self._counted_s[name] = away_s
             return DONE
         metadata = {"resourceVersion": cluster["metadata"]["resourceVersion"], "annotations": annotations}
         spec = {} if planned is None else {"taints": planned or None}
@@ -78,8 +88,21 @@ class Reconciler:
             written = await self._client.patch(FEDERATED_CLUSTERS, name, patch, field_manager=names.FIELD_MANAGER)
         except NotFound:
             return DONE
+        self._counted_s[name] = away_s
         self._report({**_TYPE, **written}, *describe_changes(taints, taints if planned is None else planned))
         return DONE
+
+    def _unheard_s(self, name: str, ready: Mapping[str, Any], now: datetime, away_s: float) -> float:
+        """Return for how long, since the taints were written, no process could hear an answer of the cluster.
+
+        At the first look of a process that is the time since the last probe that an earlier one has recorded.
+        """
+        counted_s = self._counted_s.get(name)
+        if counted_s is not None:
+            return away_s - counted_s if away_s - counted_s >= AWAY_S else 0.0
+        probed_at = parse_rfc3339(ready.get("lastProbeTime"))
+        gap_s = (now - probed_at).total_seconds() if probed_at is not None else 0.0
+        return gap_s if gap_s >= LOST_REFRESH_S + AWAY_S else 0.0
 
     def _held_out_until(self, cluster: Object) -> datetime | None:
         """Return until when a flapping cluster that is ready again keeps its taints; None while it is not ready."""

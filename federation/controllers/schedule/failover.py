@@ -94,6 +94,7 @@ class Failover:
         self._clusters = clusters
         self._recorder = host.recorder
         self._clock = host.clock
+        self._presence = host.presence
         self._began_at: datetime | None = None
         """When this process began to move replicas; what was lost before may have returned."""
         self.halted: set[Key] = set()
@@ -345,7 +346,9 @@ class Failover:
         evicting, settle_s = self._clusters.by_name[name], self.options.halts.settle_s
         blocked = self._clusters.blocked(name) if evicting.is_drained else None
         text = blocked.message if blocked is not None else ""
-        return stay_of(evicting, tolerance, rules, halt, now, settle_s=settle_s, blocked=text, began_at=self._began_at)
+        times = [at for at in (self._began_at, self._presence.back_at) if at is not None]
+        began_at = max(times, default=None)
+        return stay_of(evicting, tolerance, rules, halt, now, settle_s=settle_s, blocked=text, began_at=began_at)
 
     def _disruption(self, context: AttemptContext, due: Due) -> Stay | None:
         """Return the stay of a workload that cannot leave a drained cluster within its PodDisruptionBudgets.

@@ -8,7 +8,7 @@ Reference: docs/reference/clusters.md.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from federation.api import names
@@ -49,6 +49,27 @@ def plan_taints(
     times = {effect: since.get(effect) or to_rfc3339(now) for effect in _EFFECTS if effect in missing}
     kept += [{"key": HEALTH_TAINT_KEYS[ready], "effect": effect, "timeAdded": added} for effect, added in times.items()]
     return kept if kept != stored else None
+
+
+def postpone(taints: Iterable[Taint], unheard_s: float, now: datetime) -> list[Taint]:
+    """Return the taints with later times of the NoExecute health taints: for `unheard_s` no answer could be heard.
+
+    Tolerations and grace times count from these times, so they count only time in which the cluster could answer.
+    """
+    return [
+        {**taint, "timeAdded": _later(str(taint["timeAdded"]), unheard_s, now)}
+        if _is_ours(taint) and taint.get("effect") == "NoExecute" and taint.get("timeAdded")
+        else taint
+        for taint in taints
+    ]
+
+
+def _later(added: str, by_s: float, now: datetime) -> str:
+    try:
+        at = from_rfc3339(added)
+    except ValueError:
+        return added
+    return to_rfc3339(at + timedelta(seconds=max(0.0, min(by_s, (now - at).total_seconds()))))
 
 
 def describe_changes(before: Iterable[Taint], after: Iterable[Taint]) -> tuple[str, str]:

@@ -26,6 +26,8 @@ from federation.planning.clusters.names import (
 _ADDRESS = re.compile(r"^https?://\S+: ")
 PROBE_TIME_REFRESH_S = 300.0
 """How old a published probe time may be while nothing changes: a write per cluster and probe would be too many."""
+LOST_REFRESH_S = 30.0
+"""The same for a cluster that is not ready: the next process learns from it for how long none has probed."""
 _ANSWERED_LOSSES = frozenset(
     {
         REASON_HEALTHZ_NOT_OK,

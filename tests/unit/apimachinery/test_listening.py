@@ -58,6 +58,25 @@ async def test_a_suspended_machine_is_away_although_its_monotonic_clock_stands_s
     task.cancel()
 
 
+async def test_a_return_after_some_time_is_reported_and_visible_at_once() -> None:
+    clock = ManualClock()
+    presence, task = await _present(clock)
+    returns: list[float] = []
+    presence.on_return(lambda: returns.append(clock.monotonic()))
+    await clock.advance(10.5)
+    clock.skip(3.0)
+    await clock.advance(5)
+    assert (presence.back_at, returns) == (None, []), "a busy moment"
+    clock.skip(30.0)
+    assert presence.back_at == clock.now(), "other tasks may run before the one that measures"
+    at = clock.now()
+    await clock.advance(100)
+    assert presence.back_at is not None
+    assert (presence.back_at - at).total_seconds() < 1
+    assert len(returns) == 1
+    task.cancel()
+
+
 async def test_a_process_that_does_not_measure_counts_as_present() -> None:
     clock = ManualClock()
     presence, task = await _present(clock)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from federation.api import names
 from federation.apimachinery.clock import to_rfc3339
-from federation.planning.clusters.clustertaints import describe_changes, describe_taint, plan_taints
+from federation.planning.clusters.clustertaints import describe_changes, describe_taint, plan_taints, postpone
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AT = to_rfc3339(NOW)
@@ -37,6 +37,16 @@ def test_a_cluster_that_is_not_lost_gets_nothing_new_and_keeps_what_it_has() -> 
         "NoSchedule": AT,
         "NoExecute": to_rfc3339(LATER),
     }, "the time of a toleration begins with the loss"
+
+
+def test_time_in_which_no_answer_could_be_heard_does_not_count_against_a_cluster() -> None:
+    no_schedule, no_execute = _health(names.TAINT_UNREACHABLE)
+    drain = {"key": names.TAINT_DRAIN, "effect": "NoExecute", "timeAdded": AT}
+    at_30 = {**no_execute, "timeAdded": to_rfc3339(NOW + timedelta(seconds=30))}
+    assert postpone([no_schedule, no_execute, drain], 30.0, LATER) == [no_schedule, at_30, drain]
+    assert postpone([no_execute], 1e12, LATER) == [{**no_execute, "timeAdded": to_rfc3339(LATER)}], "at most until now"
+    damaged = {**no_execute, "timeAdded": "yesterday"}
+    assert postpone([damaged], 30.0, LATER) == [damaged]
 
 
 def test_nothing_changes_while_the_condition_stays() -> None:
