@@ -9,6 +9,7 @@ from tests.support.world import World, a_world
 from federation.api import names
 from federation.api.resources import CLUSTER_TAINT_POLICIES, FEDERATED_CLUSTERS, PROPAGATION_POLICIES
 from federation.apimachinery import conditions
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import (
     ClusterUnreachable,
     FederationError,
@@ -154,6 +155,33 @@ async def test_a_toleration_counts_only_time_in_which_the_member_was_asked(is_fr
         assert await world.replicas("web") == EVEN, "it was silent for 90 s while it was asked"
         await world.until_replicas("web", {"east": 4, "north": 6, "west": 6})
         await world.bring_back("east")
+
+
+async def test_a_member_that_an_earlier_version_counted_as_lost_for_a_fault_of_ours_keeps_its_replicas() -> None:
+    async with a_world(toleration_s=0) as world:
+        await _running(world)
+        await world.stop()
+        cluster = await world.user.get(FEDERATED_CLUSTERS, "east")
+        at = to_rfc3339(world.clock.now())
+        rejected = {"status": "False", "reason": "HealthzNotOK", "lastTransitionTime": at, "lastProbeTime": at}
+        stated = [
+            {**each, **rejected} if each["type"] == names.CLUSTER_READY else each
+            for each in cluster["status"]["conditions"]
+        ]
+        await world.user.patch(FEDERATED_CLUSTERS, "east", {"status": {"conditions": stated}}, subresource="status")
+        taints = [
+            {"key": names.TAINT_NOT_READY, "effect": each, "timeAdded": at} for each in ("NoSchedule", "NoExecute")
+        ]
+        await world.merge(FEDERATED_CLUSTERS, "east", {"spec": {"taints": taints}})
+        world.members["east"].line.refusal = FAULTS[0]
+        await world.clock.pass_time(10)
+        await world.restart()
+        await world.pass_time(300)
+        assert (await _ready(world, "east"))["reason"] == "CredentialsRejected"
+        assert await _taints(world, "east") == ["not-ready:NoSchedule"]
+        assert await world.replicas("web") == EVEN
+        await _accept(world, "east")
+        await world.pass_time(60)
 
 
 async def test_a_rule_that_taints_unready_clusters_moves_nothing_for_a_fault_of_ours() -> None:

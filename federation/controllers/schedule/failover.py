@@ -96,7 +96,6 @@ class Failover:
         self._clock = host.clock
         self._presence = host.presence
         self._began_at: datetime | None = None
-        """When this process began to move replicas; what was lost before may have returned."""
         self.halted: set[Key] = set()
         """Objects that wait for the end of a halt, or for a ClusterDisruptionBudget."""
         self._disrupted: set[Key] = set()
@@ -346,8 +345,7 @@ class Failover:
         evicting, settle_s = self._clusters.by_name[name], self.options.halts.settle_s
         blocked = self._clusters.blocked(name) if evicting.is_drained else None
         text = blocked.message if blocked is not None else ""
-        times = [at for at in (self._began_at, self._presence.back_at) if at is not None]
-        began_at = max(times, default=None)
+        began_at = max(filter(None, (self._began_at, self._presence.back_at)), default=None)
         return stay_of(evicting, tolerance, rules, halt, now, settle_s=settle_s, blocked=text, began_at=began_at)
 
     def _disruption(self, context: AttemptContext, due: Due) -> Stay | None:
