@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ class HeldSpace:
     def __init__(self, path: Path, log_path: Path, log_bytes: int) -> None:
         self._path = path
         self._log_path = log_path
+        self._kept_path = log_path.with_name(log_path.name + ".kept")
         self.log_bytes = log_bytes
         self.pages = 0
         """The database file can have so many pages without more space on the disk."""
@@ -78,6 +80,31 @@ class HeldSpace:
                 _overwrite(descriptor, LOG_HEAD_BYTES + frames * LOG_FRAME_BYTES if frames else 0)
             finally:
                 os.close(descriptor)
+
+    @contextlib.contextmanager
+    def keeping_log(self) -> Iterator[None]:
+        """Within the block SQLite may remove the log; afterwards there is an empty one with the same space."""
+        self.recover_log()
+        with contextlib.suppress(OSError):
+            os.link(self._log_path, self._kept_path)
+        try:
+            yield
+        finally:
+            self.recover_log()
+
+    def recover_log(self) -> None:
+        """Take the space of a log that SQLite has removed, and forget that of one that it uses. Without connections."""
+        with contextlib.suppress(FileNotFoundError):
+            if self._log_path.exists():
+                self._kept_path.unlink()
+                return
+            descriptor = os.open(self._kept_path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                _overwrite(descriptor, 0)
+                os.fsync(descriptor)  # before it has the name: what it had is in the database file already
+            finally:
+                os.close(descriptor)
+            self._kept_path.rename(self._log_path)
 
     def is_full(self) -> bool:
         """Return whether the disk has too little for the files that a start creates."""

@@ -28,7 +28,7 @@ from federation.apiserver.store.fsync import FsyncHelper
 from federation.apiserver.store.heldspace import PAGE_BYTES, HeldSpace
 from federation.apiserver.store.migrate import migrate
 from federation.apiserver.store.options import StoreOptions
-from federation.apiserver.store.sqliteconnections import SQLiteConnections, keeping_log
+from federation.apiserver.store.sqliteconnections import SQLiteConnections
 from federation.apiserver.store.sqlitefile import OpenFile, check_pages, create_private, take_lock
 from federation.apiserver.store.sqliteroom import Room
 
@@ -126,16 +126,9 @@ class SQLiteDatabase:
             if not self._connections.is_open:
                 self._disconnect()
                 return
-            is_moved = False
-            with contextlib.suppress(StoreUnavailable):
-                is_moved = self._connections.checkpoint()
-            # The last connection would remove the WAL, and its space would be missing at a start on a full disk. A
-            # connection that may not write cannot remove it.
-            with keeping_log(self._path):
-                self._connections.close()
-            if is_moved:
-                self._held.erase_log(0)
-            self._disconnect()
+            # The last connection removes the WAL, and its space would be missing at a start on a full disk.
+            with self._held.keeping_log():
+                self._disconnect()
 
     async def write(self, work: Callable[[Connection], T], *, is_durable: bool = True, frees_space: bool = False) -> T:
         async with self._write_lock:
@@ -182,7 +175,7 @@ class SQLiteDatabase:
                 return True
             if not frees_space or not self.is_full:
                 self._notice_full_disk()
-                return False
+                return frees_space  # now it keeps no history and may use the reserve
             # Without spare pages the transaction needs the reserve. With them a reader keeps the WAL from starting
             # again, and ends some time.
             if self._room.spare < _UNUSED_PAGES_MIN:
@@ -366,12 +359,14 @@ class SQLiteDatabase:
 
     def _connect_with_any_room(self) -> None:
         """Connect; on a full disk with what the files have."""
+        self._held.recover_log()
         # Of a version that released a file on a full disk.
         self._path.with_name(self._path.name + ".reserve").unlink(missing_ok=True)
         try:
             self._connect()
         except (ConfigurationError, StoreUnavailable) as error:
-            self._connections.close()
+            with self._held.keeping_log():
+                self._connections.close()
             if not self._is_of_full_disk(error):
                 raise
             self._held.hold_log()
@@ -379,7 +374,8 @@ class SQLiteDatabase:
             self._notice_full_disk()
 
     def _reconnect(self) -> None:
-        self._connections.close()
+        with self._held.keeping_log():
+            self._connections.close()
         self._connect_with_any_room()
 
     def _connect(self, *, is_alone: bool = False) -> None:

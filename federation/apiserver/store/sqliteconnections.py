@@ -7,7 +7,6 @@ memory; then all work is done one after the other. Read `sqlite.py` next.
 import contextlib
 import sqlite3
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Literal, cast
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -29,17 +28,6 @@ def driver_errors() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise OperationalError("", None, error) from error
-
-
-@contextlib.contextmanager
-def keeping_log(path: Path) -> Iterator[None]:
-    """Within the block, the last connection that closes leaves the WAL, and the space that it has."""
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(sqlite3.Error):  # a file that is gone has no WAL to keep
-            keeper = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)
-            stack.enter_context(contextlib.closing(keeper))
-            keeper.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        yield
 
 
 def _decode(text: bytes) -> str:

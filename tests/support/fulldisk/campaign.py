@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-PATIENCE_S = 60
+PATIENCE_S = 240
 
 
 @contextlib.contextmanager
