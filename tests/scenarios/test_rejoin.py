@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.support.generated import nightly_unless
 from tests.support.manifests import a_deployment, a_policy
+from tests.support.reconciles import reconciles
 from tests.support.world import World, a_world_without_pods
 
 from federation.api import names
@@ -165,6 +166,22 @@ async def test_a_kept_object_is_deleted_by_an_answer_and_forgotten_once_it_is_go
         await world.merge(LEFTOVERS, record["metadata"]["name"], {"spec": {"action": "Delete"}}, "")
         await world.until_replicas("web", {"north": 3, "west": 3})
         await world.until_equal(lambda: _leftovers(world), set())
+
+
+async def test_a_sweep_whose_member_answers_errors_comes_again_later() -> None:
+    async with a_world_without_pods() as world:
+        await _running(world, "copies")
+        await _unjoin(world, "east")
+        before = reconciles(controller="sweep", outcome="retryable")
+        await world.join("east")
+        await world.until_ready("east")
+        east = world.members["east"]
+        east.line.failing.add(("list", "deployments"))
+        await world.pass_time(LONG_S)
+        assert reconciles(controller="sweep", outcome="retryable") == before
+        east.line.failing.clear()
+        await world.pass_time(LONG_S)
+        assert await _leftovers(world) == {("east", "web", "Keep", "Kept")}
 
 
 async def test_a_kept_object_that_its_owner_replaces_is_not_deleted_by_an_answer_about_the_old_one() -> None:

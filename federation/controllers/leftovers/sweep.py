@@ -97,7 +97,10 @@ class Sweep:
             except (ApiError, ClusterError):
                 findings.is_unfinished = True
                 continue
-            await self._forget_absent(member, cluster, type_, findings)
+            try:
+                await self._forget_absent(member, cluster, type_, findings)
+            except (ApiError, ClusterError):
+                findings.is_unfinished = True
         await self._remove(name, findings)
         if text := findings.describe():
             self._recorder.event(cluster, NORMAL, EVENT_SWEPT, text)
