@@ -78,9 +78,11 @@ def plan_division(federated: Mapping[str, Any], type_: FederatedType, placements
     """Return the plan for a decision of the scheduler; clusters without a number get the template as it is."""
     path = type_.paths.replicas_spec
     counts = {cluster: count for cluster, count in placements.items() if count is not None}
+    kind = (type_.resource.group, type_.resource.kind)
+    if path and not counts and kind in _STATEFUL_SETS:
+        return DivisionPlan(placements, _kept_ordinals(federated, placements))
     if not path or not counts:
         return DivisionPlan(placements)
-    kind = (type_.resource.group, type_.resource.kind)
     if kind in _STATEFUL_SETS:
         return _plan_stateful_set(federated, path, counts)
     if kind == _CLONE_SET:
@@ -99,6 +101,14 @@ def _numbers(path: dotpaths.Path, counts: Mapping[str, int]) -> dict[str, list[d
 
 def _patch(path: dotpaths.Path, value: Any) -> dict[str, Any]:
     return {"op": "replace", "path": to_pointer(path), "value": value}
+
+
+def _kept_ordinals(federated: Mapping[str, Any], placements: Placements) -> dict[str, list[dict[str, Any]]]:
+    """Return the ordinals of clusters whose copies were shares before: other names of pods are empty volumes."""
+    record = parse_record((federated["metadata"].get("annotations") or {}).get(names.ORDINAL_STARTS))
+    base = dotpaths.get(federated["spec"]["template"], ("spec", "ordinals", "start")) or 0
+    starts = {cluster: record.get(cluster, 0) for cluster in placements}
+    return {name: [_patch(("spec", "ordinals"), {"start": base + start})] for name, start in starts.items() if start}
 
 
 def _plan_stateful_set(federated: Mapping[str, Any], path: dotpaths.Path, counts: Mapping[str, int]) -> DivisionPlan:

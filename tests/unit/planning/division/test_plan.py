@@ -116,6 +116,18 @@ def test_the_ordinals_of_a_stateful_set_stay_when_a_cluster_joins_or_leaves() ->
     assert values(plan.patches["east"]) == {"/spec/replicas": 4, "/spec/ordinals": {"start": 1000}}
 
 
+def test_a_stateful_set_that_is_copied_from_now_on_keeps_the_names_of_its_pods() -> None:
+    """Pods with other names would begin on empty volumes beside those of the shares."""
+    federated = placed(a_federated("StatefulSet", {"replicas": 4}), "StatefulSet", {"east": 2, "north": 2})
+    plan = plan_division(federated, TYPES["StatefulSet"], dict.fromkeys(("east", "north", "west")))
+    assert {cluster: values(patches) for cluster, patches in plan.patches.items()} == {
+        "north": {"/spec/ordinals": {"start": 1000}}
+    }
+    federated["metadata"]["annotations"] |= plan.annotations
+    plan = plan_division(federated, TYPES["StatefulSet"], {"east": 2, "north": 2})
+    assert values(plan.patches["north"]) == {"/spec/replicas": 2, "/spec/ordinals": {"start": 1000}}
+
+
 def test_a_stateful_set_that_was_divided_without_ranges_keeps_the_names_of_its_pods() -> None:
     federated = placed(a_federated("StatefulSet", {"replicas": 4}), "StatefulSet", {"east": 2, "north": 2})
     del federated["metadata"]["annotations"][names.ORDINAL_STARTS]
