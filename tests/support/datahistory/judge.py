@@ -155,6 +155,7 @@ class Judge:
         """Record that an administrator removes what a member has."""
         self._write_off("", lambda volume: volume.member is member)
         self._approved |= {(app, member.name) for app in APPS}
+        self._kept = {key: kept for key, kept in self._kept.items() if kept.member is not member}
 
     def approved(self, hold: str) -> None:
         """Record the approval of a hold for all that waits for it."""
