@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from federation.api import names
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS, PROPAGATION_POLICIES
 from federation.apimachinery import conditions
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import CRDS, Object
 from federation.planning.federatedobject.placements import effective_placement
-from tests.support.datahistory.apps import APPS, key_of, missing, place_of
+from tests.support.datahistory.apps import APPS, DEFINITION, key_of, missing, place_of
 from tests.support.datahistory.judge import Judge, cluster_of, federated_of, on_host, page, stored
 from tests.support.world import World
 
@@ -57,10 +57,17 @@ def _unfinished(world: World, judge: Judge, app: str) -> Iterator[str]:
         state = states.get(cluster, {}).get("status")
         is_there = cluster_of(world, cluster) is not None
         is_blocked = state == "WaitingForReplicas" and _undecided(states.values())
+        is_blocked |= state == "KindNotServed" and _keeps_definition(world, cluster)
         if is_there and state not in _TO_DECIDE and not is_blocked:
             yield f"{app} is placed in {cluster}, and its copy there stays {state}"
     yield from _lost_in_members(world, judge, app, {name for name, each in states.items() if each["status"] == "OK"})
     yield from _wrong_sums(world, app, federated, {name for name, each in states.items() if each["status"] == "OK"})
+
+
+def _keeps_definition(world: World, cluster: str) -> bool:
+    """Return whether the cluster has a definition of its own, which a user must give to the federation first."""
+    held = stored(world.members[cluster].store, f"/{CRDS.group}/{CRDS.plural}/{DEFINITION}")
+    return held is not None and names.MANAGED_LABEL not in (held["metadata"].get("labels") or {})
 
 
 def _undecided(states: Iterable[Object]) -> bool:
