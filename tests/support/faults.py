@@ -79,6 +79,11 @@ class Faults:
         """Let this share of the requests fail with errors of these kinds."""
         self._share, self._errors = share, tuple(error for storm in storms for error in _ERRORS[storm])
 
+    @property
+    def is_active(self) -> bool:
+        """Whether requests fail."""
+        return bool(self._errors)
+
     def end(self) -> None:
         """Tell the truth."""
         self._share, self._errors, self.lie = 0.0, (), ""
