@@ -11,6 +11,8 @@ drained clusters.
 `kept`: what a user kept (unjoin, orphaning) is deleted or changed, before it is placed in its cluster again.
 `lost`: a field that a user wrote on an object of the host is not there.
 `many`: a Deployment has more replicas than it wants, and only credentials failed.
+
+Decision: docs/decisions/0219-histories-are-judged-by-members.md
 """
 
 from dataclasses import dataclass, field
