@@ -33,7 +33,14 @@ CREATIONS, INSTANCES = 50, 3
 TIMEOUT_S = 30
 """On a busy machine the reviews of all pods take longer than the 2 s after which a pod is admitted without a subset."""
 PATIENT = ReviewOptions(deadline_s=TIMEOUT_S - 1)
-POD_SPEC = {"containers": [{"name": "main", "image": "app:1"}], "restartPolicy": "Never", "schedulerName": "none"}
+POD_SPEC = {
+    "containers": [{"name": "main", "image": "app:1"}],
+    "restartPolicy": "Never",
+    "nodeSelector": {"example.com/exists": "no"},
+}
+"""Pods that no node takes: a pod of a Job that ends frees the place of its subset, and on a busy machine the first pods
+would end before the last ones are created.
+"""
 
 
 @asynccontextmanager
