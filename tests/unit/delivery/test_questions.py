@@ -57,7 +57,7 @@ async def test_an_answer_allows_a_decision_only_when_its_operation_has_ended(lat
     running = asyncio.ensure_future(executor.run())
     subject = Subject(FEDERATED, FederatedType("configmaps", CONFIGMAPS, ()), UNUSED)
     kept, records = KeptState(), MemberRecords(clock)
-    host = Host(UNUSED, UNUSED, UNUSED, UNUSED, UNUSED, clock)
+    host = Host(UNUSED, UNUSED, UNUSED, UNUSED, UNUSED, clock, UNUSED)
     depot = Depot(host, kept, records, executor, UNUSED, MemberWriter(kept), UNUSED, 5, lambda _: None)
     questions = Questions(depot, UNUSED, UNUSED)
     for steps in range(8):
