@@ -192,7 +192,8 @@ class Reconciler:
         if permitted.permit is Permit.HOLD:
             await self._hold(context, due, decided, permitted)
             self._confirm(context.key)
-            return Result(eased.requeue_after_s)  # an approval, or a change of its inputs, requeues it too
+            # An approval, or a change of its inputs, requeues it. A decision that follows at once would be held again.
+            return Result(eased.requeue_after_s or None)
         return await self.place_permitted(context, due, decided, permitted, eased, snapshot)
 
     def find_frozen(self, context: AttemptContext, due: Due, eased: Eased) -> Frozen | None:
