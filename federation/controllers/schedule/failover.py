@@ -269,6 +269,8 @@ class Failover:
         """Limit what leaves lost and drained clusters."""
         now = self._clock.now()
         stays = self._stays(context, due, leaving, decision.snapshot.left, now, volumes)
+        if volumes.stays:
+            decision = replace(decision, placements=eviction.without_shares(before, decision.placements))
         granted, stays = self._granted(context, decision, before, leaving, stays, due.policy.priority)
         evicted = eviction.evict(
             before,

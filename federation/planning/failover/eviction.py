@@ -74,6 +74,16 @@ def evict(
     return Eviction(placement, _positive(moved), _positive(stays))
 
 
+def without_shares(before: Placement, after: Placement) -> Placement:
+    """Return the decision without the replicas of further clusters, where copies become divided replicas.
+
+    The copy that stays is all of the replicas, with their volumes: others would start on empty ones.
+    """
+    if is_divided(before, after):
+        return after
+    return {name: count for name, count in after.items() if name in before or count is None}
+
+
 def return_batch(
     before: Placement, ideal: Placement, allowed: Mapping[str, int], clusters_max: int | None = None
 ) -> dict[str, int | None]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from federation.planning.failover.eviction import Eviction, Placement, evict, movable
+from federation.planning.failover.eviction import Eviction, Placement, evict, movable, without_shares
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,10 @@ def test_replicas_that_may_not_leave_take_the_place_of_new_ones() -> None:
     assert evict(before, after, {"a"}, {"a": 1}, excess={}) == Eviction({"b": 1, "c": 1, "a": 2}, {"a": 1}, {"a": 2})
     found = evict(before, after, {"a"}, {"a": 2}, excess={"c": 1})
     assert found == Eviction({"b": 3, "a": 1}, {"a": 2}, {"a": 1}), "what would only wait gives way first"
+
+
+def test_a_copy_that_stays_with_its_volumes_gets_no_shares_beside_it() -> None:
+    assert without_shares({"east": None}, {"west": 2, "north": 1}) == {}
+    assert without_shares({"east": None, "west": None}, {"west": 2, "north": 1}) == {"west": 2}
+    assert without_shares({"east": 2}, {"west": None}) == {"west": None}
+    assert without_shares({"east": 2}, {"west": 2}) == {"west": 2}, "divided before and after: evict counts them"
