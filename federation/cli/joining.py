@@ -94,8 +94,11 @@ async def join(host: Client, request: JoinRequest, clock: Clock | None = None, r
     await _join(host, request, clock or SystemClock(), report)
 
 
-async def preview(host: Client, request: JoinRequest, report: Report = unreported) -> list[Item]:
-    """Check the member as a join does, and return what a join does with what it has; ConfigurationError."""
+async def preview(host: Client, request: JoinRequest, report: Report = unreported) -> tuple[list[Item], list[str]]:
+    """Check the member as a join does; return what a join does with what it has, and the kinds that are not known.
+
+    ConfigurationError when it cannot join.
+    """
     await _reject_duplicates(host, request)
     report(f"checking {request.connection.server}")
     request = await _with_usable_credentials(request)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS, LEFTOVERS
-from federation.apimachinery.amounts import to_count
-from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError, NotFound
+from federation.apimachinery.amounts import first_of, to_count
+from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError, Forbidden, NotFound
 from federation.apimachinery.resources import NAMESPACES, Object
 from federation.cli.drainitems import read_types, type_of
 from federation.client.client import Client
@@ -21,6 +21,8 @@ from federation.planning.leftovers.record import Record, from_manifest
 _PAGE = 500
 _SHOWN_MAX = 20
 """Lines per fate; the rest is counted."""
+_UNREAD_MAX = 5
+"""Kinds that are named; the rest is counted."""
 _HEADS = {
     Fate.TAKES_OVER: "takes over",
     Fate.LEAVES: "leaves, and lists in fedctl leftovers or fedctl why",
@@ -40,11 +42,14 @@ class Item:
     foreseen: Foreseen
 
 
-async def foresee_join(host: Client, member: Client, cluster: str) -> list[Item]:
-    """Return what a join of the member as `cluster` does with the objects that it has; ConfigurationError."""
+async def foresee_join(host: Client, member: Client, cluster: str) -> tuple[list[Item], list[str]]:
+    """Return what a join of the member as `cluster` does with its objects, and the kinds that may not be listed.
+
+    ConfigurationError if the member does not answer.
+    """
     types = await read_types(host)
     federated, records = await _read_federated(host, types), await _read_records(host, member, cluster)
-    items = []
+    items, unread = [], []
     for type_ in types:
         try:
             async for obj in _listed(member, type_):
@@ -58,13 +63,17 @@ async def foresee_join(host: Client, member: Client, cluster: str) -> list[Item]
                     items.append(Item(f"{type_.resource.kind} {'/'.join(filter(None, where))}", found))
         except NotFound:
             continue  # the member does not serve the kind
+        except Forbidden:
+            unread.append(type_.resource.group_resource)
         except (ApiError, ClusterError) as error:
             raise ConfigurationError(f"the {type_.resource.plural} of the member cannot be listed: {error}") from error
-    return sorted(items, key=lambda item: item.name)
+    return sorted(items, key=lambda item: item.name), unread
 
 
-def describe(cluster: str, items: Sequence[Item]) -> Iterator[str]:
+def describe(cluster: str, items: Sequence[Item], unread: Sequence[str]) -> Iterator[str]:
     """Yield the lines about what the join does; none if the member has nothing that concerns the federation."""
+    if unread:
+        yield f"the credentials may not list {first_of(unread, _UNREAD_MAX)}: what the join does with them is not shown"
     for fate in Fate:
         found = [item for item in items if item.foreseen.fate is fate]
         if not found:

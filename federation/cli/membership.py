@@ -170,8 +170,8 @@ async def _preview(context: KubeconfigContext, request: JoinRequest) -> list[joi
     """Print and return what the join does with what the member has."""
     with Progress() as progress:
         async with context.client() as host:
-            items = await joining.preview(host, request, progress.report)
-    for line in joinpreview.describe(request.name, items):
+            items, unread = await joining.preview(host, request, progress.report)
+    for line in joinpreview.describe(request.name, items, unread):
         print(line)
     return items
 

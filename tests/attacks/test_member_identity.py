@@ -132,7 +132,7 @@ async def test_a_leaving_cluster_says_that_another_one_has_its_address_also_afte
 async def test_the_host_cannot_join_itself_whatever_its_url() -> None:
     async with a_world(members=("east",)) as world:
         line = MemberLine(world.registry, world.clock)
-        world.members["myself"] = cast("Member", SimpleNamespace(line=line, labels={}, name="myself"))
+        world.add_line("myself", cast("Member", SimpleNamespace(line=line, labels={}, name="myself")))
         await world.join("myself")
         joined = await until_reason(world, "myself", names.CLUSTER_JOINED, REASON_CLUSTER_UNJOINABLE)
         assert "cannot join itself" in joined["message"]

@@ -261,7 +261,7 @@ async def test_an_error_with_details_without_sense_is_an_ordinary_failure(detail
     clock = ManualClock()
     hostile = Failing(lambda _: {"metadata": {"resourceVersion": "4"}, "items": []})
     await run_for(an_informer(hostile, clock), clock, 5)
-    outcome = await MemberWriter(KeptState()).remove(Client(hostile), a_member_key(), "uid", is_wanted=None)
+    outcome = await MemberWriter(KeptState()).remove(Client(hostile), a_member_key(), "uid", find_evidence=lambda: None)
     assert not outcome.is_ok
     assert 0 <= outcome.retry_after_s <= 3_600
 

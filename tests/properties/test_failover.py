@@ -207,7 +207,7 @@ def test_evictions_halt_for_most_clusters_and_resume_after_a_while(
             for number, (ready, age_s) in enumerate(states)
         ]
         halt = next_halt(halt, clusters, now, options)
-        lost = sum(not cluster.is_ready for cluster in clusters)
+        lost = sum(cluster.is_lost for cluster in clusters)
         if len(clusters) > 1 and lost > share * len(clusters):
             assert halt is not None
             assert halt.reason is not HaltReason.SETTLING

@@ -11,7 +11,7 @@ from tests.support.world import World, a_world, a_world_without_pods
 
 from federation.api import names
 from federation.api.resources import (
-    DELIVERY_SUSPENSIONS,
+    CLUSTER_DELIVERY_SUSPENSIONS,
     FEDERATED_TYPE_CONFIGS,
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
@@ -156,8 +156,8 @@ async def test_what_a_suspension_holds_is_deleted_only_after_its_end_also_in_a_c
         east = world.members["east"]
         until = to_rfc3339(world.clock.now() + timedelta(seconds=100))
         body = {"owner": "storage team", "reason": "volumes are copied", "clusters": ["east"], "until": until}
-        metadata = {"name": "copy", "namespace": "default"}
-        await world.create(DELIVERY_SUSPENSIONS, {"metadata": metadata, "spec": body})
+        metadata = {"name": "copy"}
+        await world.create(CLUSTER_DELIVERY_SUSPENSIONS, {"metadata": metadata, "spec": body})
         await world.pass_time(1)
         await world.merge(DEPLOYMENTS, "web", NEW)
         await world.lose("east")

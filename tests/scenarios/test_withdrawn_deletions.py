@@ -8,7 +8,7 @@ from tests.support.world import World, a_world_without_pods
 
 from federation.api import names
 from federation.api.resources import (
-    DELIVERY_SUSPENSIONS,
+    CLUSTER_DELIVERY_SUSPENSIONS,
     FEDERATED_CLUSTERS,
     FEDERATED_OBJECTS,
     LEFTOVERS,
@@ -94,9 +94,9 @@ async def _return_slowly(world: World) -> MemberLine:
 
 async def _suspend(world: World) -> None:
     spec = {"clusters": ["east"], "owner": "storage team", "reason": "volumes are copied"}
-    metadata = {"name": "copy", "namespace": "default"}
-    kind = {"apiVersion": DELIVERY_SUSPENSIONS.api_version, "kind": DELIVERY_SUSPENSIONS.kind}
-    await world.create(DELIVERY_SUSPENSIONS, {**kind, "metadata": metadata, "spec": spec})
+    metadata = {"name": "copy"}
+    kind = {"apiVersion": CLUSTER_DELIVERY_SUSPENSIONS.api_version, "kind": CLUSTER_DELIVERY_SUSPENSIONS.kind}
+    await world.create(CLUSTER_DELIVERY_SUSPENSIONS, {**kind, "metadata": metadata, "spec": spec})
 
 
 async def test_a_deletion_that_is_suspended_before_it_leaves_waits_for_the_end() -> None:
@@ -109,7 +109,7 @@ async def test_a_deletion_that_is_suspended_before_it_leaves_waits_for_the_end()
         await world.pass_time(4 * SLOW_S)
         assert ("delete", "deployments", "web") not in line.calls
         assert await _uids(world, "web") == before
-        await world.user.delete(DELIVERY_SUSPENSIONS, "copy", "default")
+        await world.user.delete(CLUSTER_DELIVERY_SUSPENSIONS, "copy")
         await world.until_gone(DEPLOYMENTS, "web")
         assert await _uids(world, "web") == {}
 
@@ -137,7 +137,7 @@ async def test_a_leftover_that_is_suspended_in_time_is_kept_for_that_time() -> N
         await world.pass_time(4 * SLOW_S)
         assert await _uids(world, "web") == before
         line.delays_s.clear()
-        await world.user.delete(DELIVERY_SUSPENSIONS, "copy", "default")
+        await world.user.delete(CLUSTER_DELIVERY_SUSPENSIONS, "copy")
         await world.pass_time(4 * SLOW_S)
         assert await _uids(world, "web") == {}
 

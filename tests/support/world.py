@@ -229,6 +229,10 @@ class World:
             member.line.judge = functools.partial(objection, self.store, name)
         await self.restart()
 
+    def add_line(self, name: str, member: Member) -> None:
+        """Add what answers at an address of its own, and is no member of the world."""
+        self.members[name] = self._addresses[f"https://{name}"] = member
+
     def rename(self, old: str, new: str) -> None:
         """Let a member that is not joined have another name from now on."""
         member = self.members[new] = self.members.pop(old)

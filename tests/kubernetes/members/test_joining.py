@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.test_joining import (  # noqa: F401  # collected here, with the fixtures `fed` and `member` of this module
-    test_a_cluster_can_rejoin_at_once,
+    test_a_cluster_can_rejoin_at_once_and_what_it_kept_is_offered_and_left,
     test_a_member_joins_with_a_token_and_a_ca,
     test_a_member_joins_with_a_token_file,
     test_a_member_joins_with_an_exec_plugin,

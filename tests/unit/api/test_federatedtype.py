@@ -21,7 +21,7 @@ def test_deployments_are_the_type_with_replicas() -> None:
     assert type_.replicas({"spec": {}}) is None
     assert (type_.collect, type_.aggregate, type_.auto_migration) == (True, True, True)
     assert type_.federated_resource.kind == "FederatedObject"
-    assert type_.key == ("apps", "v1", "Deployment")
+    assert type_.resource.group_kind == ("apps", "Deployment")
 
 
 def test_namespaces_are_propagated_by_their_own_controller_and_not_aggregated() -> None:
@@ -36,7 +36,7 @@ def test_the_shipped_set_is_complete_and_unique() -> None:
     configs = federatedtype.default_type_configs()
     types = [from_config(config) for config in configs]
     assert len({type_.name for type_ in types}) == len(types) == 37
-    assert len({type_.key for type_ in types}) == 37
+    assert len({type_.resource.group_kind for type_ in types}) == 37
     assert all(type_.name == type_.resource.group_resource for type_ in types)
     assert shipped("endpointslices.discovery.k8s.io").controllers == ()
     assert shipped("services").status_fields[1] == ("spec", "clusterIP")
