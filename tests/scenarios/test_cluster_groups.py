@@ -105,7 +105,7 @@ async def test_what_was_evicted_in_the_middle_of_the_return_returns_after_all() 
         await world.bring_back("east")
         await world.until_equal(lambda: world.replicas("web"), {"east": 1, "west": 1})
         await world.pass_time(300)  # until the cluster is stable
-        assert await world.replicas("web") == {"east": 2}
+        await world.until_equal(lambda: world.replicas("web"), {"east": 2})
         await world.until_available("web", 2)
 
 
