@@ -1,10 +1,8 @@
 """Failover of decisions: replicas leave lost and drained clusters only as far and as fast as they may.
 
-The scheduler decides where an object goes without the clusters whose NoExecute taints it does not tolerate.
-`planning/failover` says which of these moves go on now; the rest of the placement stays until then. What left is
-recorded in annotation `names.EVICTION`, which is the memory after a restart. `evictingclusters.py` knows the clusters
-and what keeps all replicas there; `evictionstatus.py` publishes that and releases objects that wait.
-Reference: docs/reference/failover.md.
+The scheduler decides where an object goes without the clusters whose NoExecute taints it does not tolerate. Of these
+moves, `planning/failover` says which go on now. What left is recorded in annotation `names.EVICTION`, the memory after
+a restart. `evictingclusters.py` knows the clusters, `evictionstatus.py` publishes them (docs/reference/failover.md).
 """
 
 from collections.abc import Collection, Mapping, Sequence

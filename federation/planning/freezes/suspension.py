@@ -141,4 +141,6 @@ def _describe(until: datetime | None) -> str:
 def _compile_objects(entry: Mapping[str, Any]) -> _Objects:
     labels = entry.get("labelSelector")
     selector = compile_label_selector(labels) if labels else EVERYTHING
+    if not (entry["apiVersion"] and entry["kind"]):
+        raise ValueError("objects need apiVersion and kind")
     return _Objects(group_kind_of(entry), str(entry.get("name") or ""), selector)

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from federation.api import selectors
+from federation.apimachinery.resources import GroupKind
 from federation.apimachinery.selectors import SelectorError
 
 
@@ -99,9 +100,10 @@ def test_resource_selectors_name_objects_by_kind_and_then_by_name_or_label() -> 
             {"apiVersion": "v1", "kind": "Secret", "name": "token"},
         ]
     )
-    assert compiled.matches("apps/v1", "Deployment", "any", {"app": "web"})
-    assert not compiled.matches("apps/v1", "Deployment", "any", {"app": "db"})
-    assert not compiled.matches("apps/v1beta1", "Deployment", "any", {"app": "web"})
-    assert compiled.matches("v1", "Secret", "token", None)
-    assert not compiled.matches("v1", "Secret", "other", None)
-    assert not selectors.compile_resource_selectors(None).matches("v1", "Secret", "token", None)
+    deployment, secret = GroupKind("apps", "Deployment"), GroupKind("", "Secret")
+    assert compiled.matches(deployment, "any", {"app": "web"})
+    assert not compiled.matches(deployment, "any", {"app": "db"})
+    assert not compiled.matches(GroupKind("extensions", "Deployment"), "any", {"app": "web"})
+    assert compiled.matches(secret, "token", None)
+    assert not compiled.matches(secret, "other", None)
+    assert not selectors.compile_resource_selectors(None).matches(secret, "token", None)

@@ -40,7 +40,7 @@ def test_the_message_has_reason_owner_and_end() -> None:
         (a_suspension(clusters=["east"], clusterSelector={"matchLabels": {"tier": "test"}}), False),
         (a_suspension(objects=[{"apiVersion": "apps/v1", "kind": "Deployment"}]), True),
         (a_suspension(objects=[{"apiVersion": "apps/v1", "kind": "Deployment", "name": "api"}]), False),
-        (a_suspension(objects=[{"apiVersion": "apps/v1beta1", "kind": "Deployment"}]), False),
+        (a_suspension(objects=[{"apiVersion": "apps/v1beta1", "kind": "Deployment"}]), True),
         (a_suspension(objects=[{"apiVersion": "v1", "kind": "Secret"}]), False),
         (
             a_suspension(
