@@ -3,12 +3,15 @@
 A silence is evidence only while an answer could have arrived. A process that stood still, a machine that was suspended
 and a database that answers no request say nothing about a member or a leader. `Silence` counts from one look to the
 next, and at most a step each time; `Presence` looks at regular times and so knows how long this process was away.
+`Wait` is for waits that are stored and survive a restart; `Looks` says whether the process was away between two looks.
 
 Decision: docs/decisions/0212-silence-counts-while-an-answer-could-arrive.md
 """
 
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Generic, TypeVar
 
 from federation.apimachinery.clock import Clock
 
@@ -37,6 +40,24 @@ class Silence:
     def end(self, now_s: float) -> None:
         """Begin again: the other party answered."""
         self.counted_s, self._looked_s = 0.0, now_s
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A stored wait: the time since `since` counts, except while it is stopped, as it is since `stopped_at`."""
+
+    since: datetime
+    stopped_at: datetime | None = None
+
+    def at(self, now: datetime, *, counts: bool) -> "Wait":
+        """Return the wait from now on, whose time counts or does not; what passed while it was stopped is left out."""
+        if counts:
+            return self if self.stopped_at is None else Wait(self.since + max(now - self.stopped_at, timedelta()))
+        return self if self.stopped_at is not None else Wait(self.since, now)
+
+    def with_half_left(self, limit_s: float, now: datetime) -> "Wait":
+        """Return the wait after a time that nobody measured: at least half of the limit is left."""
+        return Wait(max(self.since, now - timedelta(seconds=limit_s / 2)), self.stopped_at)
 
 
 class Presence:
@@ -89,3 +110,27 @@ class Presence:
                         listener()
         finally:
             self._due_s = None
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+class Looks(Generic[_Key]):
+    """Whether this process was away since it looked at something last, by key."""
+
+    def __init__(self, presence: Presence) -> None:
+        self._presence = presence
+        self._away_s: dict[_Key, float] = {}
+
+    def was_away(self, key: _Key) -> bool:
+        """Look, and return whether the process was away for some time since the last look; True for the first one."""
+        away_s = self._presence.away_s
+        before_s = self._away_s.get(key)
+        if before_s is None or away_s - before_s >= AWAY_S:
+            self._away_s[key] = away_s
+            return True
+        return False
+
+    def forget(self, key: _Key) -> None:
+        """Remove what is known of a key."""
+        self._away_s.pop(key, None)

@@ -116,6 +116,22 @@ async def test_a_wave_that_never_becomes_ready_touches_no_other_cluster_and_roll
         await world.until_equal(lambda: progressing(world), ("True", "NewReplicaSetAvailable"))
 
 
+async def test_a_restart_after_a_long_time_without_a_process_fails_no_wave() -> None:
+    async with a_world() as world:
+        await start(world, CANARY)
+        await set_template(world, "nginx:1.28")
+        await world.until_equal(lambda: images(world), {**OLD, "east": "nginx:1.28"})
+        await world.pass_time(20)
+        await world.stop()
+        await world.clock.pass_time(600)
+        world.members["east"].line.mode = "hang"
+        await world.restart()
+        await world.pass_time(10)
+        world.members["east"].line.mend()
+        await world.until_equal(lambda: images(world), NEW)
+        await world.until_equal(lambda: state(world), "Complete")
+
+
 async def test_a_wave_whose_pods_crash_says_so_after_seconds_and_fails_early() -> None:
     async with a_world() as world:
         wave = {"name": "canary", "clusters": ["east"], "brokenSeconds": 40}

@@ -99,7 +99,10 @@ class ChangeWaveStatus(Model):
     objects: NonNegative = 0
     """The number of objects when it started."""
     started_at: DateTime | None = None
-    """When it started; absent before."""
+    """When it started; absent before. It is moved forward by the time that does not count against its timeout."""
+    stopped_at: DateTime | None = None
+    """Since when no time counts against its timeout: its gate holds, its clusters cannot report, or the change is
+    paused."""
 
 
 class ChangeRolloutStatus(Model):

@@ -87,7 +87,8 @@ class Observer:
             is_known = self._members.is_synced(cluster, type_.resource)
             if not is_known and known is not None:
                 assumed = known.target if known.is_changed or not known.wave else known.good
-                clusters[cluster] = Observed(known.target, assumed, _labels(source), "its state is not known yet")
+                problem = "its state is not known yet"
+                clusters[cluster] = Observed(known.target, assumed, _labels(source), problem, is_out_of_reach=True)
                 continue
             live_object = self._members.get_cached(cluster, type_.resource, namespace, name)
             live = None if live_object is None else _revision(part, live_object)

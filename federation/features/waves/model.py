@@ -64,6 +64,8 @@ class RolloutWaveStatus(Model):
 class RolloutClusterStatus(Model):
     """The progress in one cluster."""
 
+    broken_since: DateTime | None = None
+    """Since when pods crash or cannot start; absent while the gate holds. It is moved forward as startedAt."""
     changed: bool = False
     """Whether the rollout, or an incomplete one before it, may have changed the template in the cluster."""
     disrupted_since: DateTime | None = None
@@ -82,7 +84,10 @@ class RolloutClusterStatus(Model):
     revision: str | None = None
     """The template revision of the object in the cluster."""
     started_at: DateTime | None = None
-    """When the cluster was allowed to get the new template; absent before."""
+    """When the cluster was allowed to get the new template; absent before. It is moved forward by the time that does
+    not count against the timeout of its wave."""
+    stopped_at: DateTime | None = None
+    """Since when no time counts against the timeout: its gate holds, it cannot report, or the rollout is paused."""
     target: str
     """The template revision that the rollout brings."""
     updated_replicas: NonNegative = 0

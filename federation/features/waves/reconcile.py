@@ -11,6 +11,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType, template_problem
 from federation.api.resources import FEDERATED_ROLLOUTS
 from federation.apimachinery.errors import AlreadyExists
+from federation.apimachinery.listening import Looks
 from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object
@@ -71,6 +72,7 @@ class Reconciler:
         self._pods = pods
         self._recorder = host.recorder
         self._clock = host.clock
+        self._looks: Looks[Key] = Looks(host.presence)
         self.assumed: AssumeCache[Key] = AssumeCache(lambda key: rollouts.get(*key))
 
     async def reconcile(self, key: Key) -> Result:
@@ -144,7 +146,10 @@ class Reconciler:
         # From here to the record nothing waits: no other rollout takes the same rest of a budget.
         now = self._clock.now()
         budgets = self._waiting.budgets(key, now, self._frozen(federated, observation))
-        plan = plan_waves(record, rules, observation.clusters, wishes, now, http_problem, budgets, judged)
+        was_away = self._looks.was_away(key)
+        plan = plan_waves(
+            record, rules, observation.clusters, wishes, now, http_problem, budgets, judged, was_away=was_away
+        )
         self._waiting.record(key, plan.disrupted, is_waiting=bool(plan.held))
         return plan
 
@@ -162,6 +167,7 @@ class Reconciler:
         return found
 
     def _forget(self, key: Key) -> None:
+        self._looks.forget(key)
         self._http.forget(key)
         self._metrics.forget(key)
         self._pods.forget(key)

@@ -17,6 +17,7 @@ import orjson
 
 from federation.api import names
 from federation.apimachinery.clock import from_rfc3339, to_rfc3339
+from federation.apimachinery.listening import Wait
 from federation.planning.waves.waverecord import Phase
 
 FIELD = "changeRollout"
@@ -32,7 +33,8 @@ _KEPT_ANNOTATIONS = (names.AUTHORS, names.CHANGE)
 class ChangeWave:
     """The progress of a wave: the objects that match `labels` and whose hash is at most `bound`, "" before its start.
 
-    `objects` is their number at the start. One that is done without `held_since` was passed by approval.
+    `objects` is their number at the start. One that is done without `held_since` was passed by approval. `started_at`
+    is moved forward by the time that does not count against the timeout; since `stopped_at` no time counts.
     """
 
     name: str
@@ -42,6 +44,12 @@ class ChangeWave:
     started_at: datetime | None = None
     held_since: datetime | None = None
     is_done: bool = False
+    stopped_at: datetime | None = None
+
+    def waited(self, now: datetime, *, counts: bool) -> "ChangeWave":
+        """Return the wave after a look at it: the time until the next look counts against its timeout, or not."""
+        wait = Wait(self.started_at or now, self.stopped_at).at(now, counts=counts)
+        return replace(self, started_at=wait.since, stopped_at=wait.stopped_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +225,7 @@ def record_of(policy: Mapping[str, Any]) -> ChangeRecord | None:
                 _time(wave, "startedAt"),
                 _time(wave, "heldSince"),
                 bool(wave.get("isDone")),
+                _time(wave, "stoppedAt"),
             )
             for wave in stored.get("waves") or ()
         ),
@@ -239,6 +248,7 @@ def to_status(record: ChangeRecord) -> dict[str, Any]:
                 "startedAt": wave.started_at,
                 "heldSince": wave.held_since,
                 "isDone": wave.is_done,
+                "stoppedAt": wave.stopped_at,
             }
         )
         for wave in record.waves

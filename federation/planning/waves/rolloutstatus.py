@@ -37,6 +37,8 @@ def record_of(status: Mapping[str, Any] | None, now: datetime | None = None) -> 
                 is_changed=bool(entry.get("changed")),
                 started_at=_time(entry.get("startedAt"), now),
                 disrupted_since=_time(entry.get("disruptedSince"), now),
+                stopped_at=_time(entry.get("stoppedAt"), now),
+                broken_since=_time(entry.get("brokenSince"), now),
             )
             for entry in held.get("clusters") or ()
         },

@@ -4,9 +4,11 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+
+from federation.apimachinery.listening import Wait
 
 
 class Phase(StrEnum):
@@ -65,7 +67,7 @@ class Observed:
     is_broken: bool = False
     """Whether pods crash, or cannot start."""
     is_out_of_reach: bool = False
-    """Whether the cluster is not ready for a reason of ours: it cannot report, so its time does not count."""
+    """Whether its state cannot be known for a reason of ours: it cannot report, so its time does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,9 @@ class ClusterRecord:
     """The wave of a cluster, "" if the rollout does not change it; the revision to bring, and that to return to.
 
     `is_changed`: this rollout, or one before that was never complete, may have changed its template. `started_at` is
-    when its wave had started and no ClusterDisruptionBudget held it any more. Since `disrupted_since` it counts as
-    unavailable for these budgets.
+    when its wave had started and no ClusterDisruptionBudget held it any more, moved forward by the time that does not
+    count; since `stopped_at` no time counts. Since `broken_since` its pods crash or cannot start, counted in the same
+    way. Since `disrupted_since` it counts as unavailable for ClusterDisruptionBudgets.
     """
 
     wave: str
@@ -83,6 +86,21 @@ class ClusterRecord:
     is_changed: bool = False
     started_at: datetime | None = None
     disrupted_since: datetime | None = None
+    stopped_at: datetime | None = None
+    broken_since: datetime | None = None
+
+    def waited(self, seen: Observed, now: datetime, *, holds: bool, counts: bool) -> "ClusterRecord":
+        """Return the record after a look: the time without the gate counts, unless the cluster cannot report."""
+        if self.started_at is None:
+            return self
+        counts = counts and not holds and not seen.is_out_of_reach
+        waited = Wait(self.started_at, self.stopped_at).at(now, counts=counts)
+        broken = None if holds else self.broken_since
+        if broken is not None:
+            broken = Wait(broken, self.stopped_at).at(now, counts=counts).since
+        elif counts and seen.is_broken:
+            broken = now
+        return replace(self, started_at=waited.since, stopped_at=waited.stopped_at, broken_since=broken)
 
 
 @dataclass(frozen=True, slots=True)

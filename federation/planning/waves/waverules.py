@@ -101,10 +101,6 @@ class Wave:
     at_a_time: int | None = None
     """The most clusters that change at a time, None for all."""
 
-    def limit_s(self, *, is_broken: bool) -> float:
-        """Return how long the gate may take in a cluster, with pods that crash or cannot start or without."""
-        return min(self.timeout_s, self.broken_s) if is_broken else self.timeout_s
-
     def matches(self, cluster: str, labels: Mapping[str, str]) -> bool:
         """Return whether the wave may take the cluster."""
         if self.clusters is not None and cluster not in self.clusters:

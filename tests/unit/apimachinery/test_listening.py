@@ -1,12 +1,15 @@
 """Silence counts only while an answer could have arrived."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.support.faults import SkewedClock
 
 from federation.apimachinery.clock import ManualClock
-from federation.apimachinery.listening import Presence, Silence
+from federation.apimachinery.listening import AWAY_S, Looks, Presence, Silence, Wait
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_a_silence_counts_from_look_to_look_and_at_most_a_step() -> None:
@@ -16,6 +19,39 @@ def test_a_silence_counts_from_look_to_look_and_at_most_a_step() -> None:
     assert silence.look(100.0, 2.0) == 3.0, "nobody looked meanwhile"
     silence.end(101.0)
     assert silence.look(102.0, 2.0) == 1.0, "the answer was the last look"
+
+
+def _at(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def test_a_stored_wait_leaves_out_the_time_while_it_is_stopped() -> None:
+    wait = Wait(NOW).at(_at(10), counts=True)
+    assert wait == Wait(NOW), "nothing to write while it counts"
+    stopped = wait.at(_at(20), counts=False)
+    assert stopped == stopped.at(_at(90), counts=False) == Wait(NOW, _at(20))
+    assert stopped.at(_at(100), counts=True) == Wait(_at(80))
+    assert stopped.at(_at(15), counts=True) == Wait(NOW), "a clock that was set back adds nothing"
+
+
+def test_a_stored_wait_has_half_of_its_limit_left_after_a_time_that_was_not_measured() -> None:
+    assert Wait(NOW).with_half_left(60, _at(500)) == Wait(_at(470))
+    assert Wait(NOW).with_half_left(60, _at(20)) == Wait(NOW)
+
+
+async def test_a_look_knows_whether_the_process_was_away_since_the_one_before() -> None:
+    clock = ManualClock()
+    presence, task = await _present(clock)
+    looks: Looks[str] = Looks(presence)
+    assert looks.was_away("a"), "nothing is known about the time before the first look"
+    assert not looks.was_away("a")
+    await clock.advance(60)
+    clock.skip(AWAY_S + 2)
+    assert looks.was_away("a")
+    assert not looks.was_away("a")
+    looks.forget("a")
+    assert looks.was_away("a")
+    task.cancel()
 
 
 async def _present(clock: ManualClock) -> tuple[Presence, "asyncio.Task[None]"]:

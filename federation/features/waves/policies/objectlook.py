@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, template_problem
@@ -11,6 +11,7 @@ from federation.apimachinery import conditions
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object
 from federation.features.waves.rules.changeplan import Subject
+from federation.planning.failover.halts import fault_of
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.overrides.entries import plan_override_patch
@@ -30,13 +31,24 @@ _SLICE = 64
 _PROPAGATION = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
 
 
+class Judged(NamedTuple):
+    """Why an object does not have its version yet, and why it does not run well.
+
+    `is_silent`: that is only because its clusters cannot report, for a reason of ours.
+    """
+
+    obstacle: str = ""
+    problem: str = ""
+    is_silent: bool = False
+
+
 class Look:
     """The objects of one policy at one moment. Each is judged at most once."""
 
-    def __init__(self, keys: Mapping[str, Key], read: Callable[[Key], tuple[str, str]]) -> None:
+    def __init__(self, keys: Mapping[str, Key], read: Callable[[Key], Judged]) -> None:
         self._keys = keys
         self._read = read
-        self._found: dict[str, tuple[str, str]] = {}
+        self._found: dict[str, Judged] = {}
 
     async def prepare(self, identities: Iterable[str]) -> None:
         """Judge many objects, and let others run meanwhile."""
@@ -47,13 +59,17 @@ class Look:
 
     def obstacle(self, identity: str) -> str:
         """Return why an object does not have its version yet, "" if it has."""
-        return self._judge(identity)[0]
+        return self._judge(identity).obstacle
 
     def problem(self, identity: str) -> str:
         """Return why an object is not delivered or not healthy, "" if it is."""
-        return self._judge(identity)[1]
+        return self._judge(identity).problem
 
-    def _judge(self, identity: str) -> tuple[str, str]:
+    def is_silent(self, identity: str) -> bool:
+        """Return whether its problem is that its clusters cannot report, for a reason of ours."""
+        return self._judge(identity).is_silent
+
+    def _judge(self, identity: str) -> Judged:
         if identity not in self._found:
             self._found[identity] = self._read(self._keys[identity])
         return self._found[identity]
@@ -102,19 +118,23 @@ class Observer:
         template = federated["spec"]["template"]
         return str(template["kind"]), namespace, str(template["metadata"]["name"])
 
-    def _read(self, policy: PolicyKey, key: Key) -> tuple[str, str]:
-        """Return why the object does not have its version yet, and why it does not run well."""
+    def _read(self, policy: PolicyKey, key: Key) -> Judged:
         federated = self._objects.get(key)
         type_ = self._objects.type_of(federated) if federated is not None else None
         if federated is None or type_ is None:
-            return "", ""
+            return Judged()
         if policy.resource in _PROPAGATION:
             obstacle = _undecided(federated, self._policies.policy_of(federated))
         else:
             obstacle = self._without_overrides(federated, type_)
         if not obstacle and not pendingcontrollers.is_ready_for_dispatch(federated):
             obstacle = "earlier steps are pending"
-        return obstacle, next(self._problems(federated, type_), "")
+        silent = ""
+        for problem, is_silent in self._problems(federated, type_):
+            if not is_silent:
+                return Judged(obstacle, problem)
+            silent = silent or problem
+        return Judged(obstacle, silent, is_silent=bool(silent))
 
     def _without_overrides(self, federated: Object, type_: FederatedType) -> str:
         try:
@@ -126,10 +146,11 @@ class Observer:
             return plan.failures[0]
         return "its overrides are those of the other version" if plan.patch is not None else ""
 
-    def _problems(self, federated: Object, type_: FederatedType) -> Iterator[str]:
+    def _problems(self, federated: Object, type_: FederatedType) -> Iterator[tuple[str, bool]]:
+        """Yield what is wrong with an object, and whether a cluster cannot report anything else."""
         found = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED)
         if found is not None and found.get("status") == "False":
-            yield str(found.get("message") or "it cannot be scheduled")
+            yield str(found.get("message") or "it cannot be scheduled"), False
         placed = effective_placement(federated)
         clusters = {name: cluster for name in placed if (cluster := self._cluster(name)) is not None}
         template = federated["spec"]["template"]
@@ -141,7 +162,8 @@ class Observer:
         }
         for row in deliveries_of(federated, type_, observed, clusters):
             if row.is_placed and (problem := self._problem_in(row, type_, observed.get(row.cluster))):
-                yield f"{row.cluster}: {problem}"
+                fault = fault_of(clusters[row.cluster]) if row.cluster in clusters else ""
+                yield f"{row.cluster}: {problem}", bool(fault) or row.cluster not in observed
 
     def _problem_in(self, row: ClusterDelivery, type_: FederatedType, live: Object | None) -> str:
         if row.applied != "yes" or live is None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from federation.api import names
 from federation.apimachinery.amounts import to_count
+from federation.apimachinery.listening import Looks
 from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.resources import Object
 from federation.features.waves.metricsgate import MetricsGate
@@ -44,6 +45,7 @@ class Reconciler:
         self._client = host.client
         self._recorder = host.recorder
         self._clock = host.clock
+        self._looks: Looks[PolicyKey] = Looks(host.presence)
         self._observer = observer
         self._metrics = metrics
         self._usage = usage
@@ -56,6 +58,7 @@ class Reconciler:
         if policy is not self._cached(key):
             return DONE  # What objects should have follows from the cache; its event requeues the policy.
         if policy is None or policy["metadata"].get("deletionTimestamp"):
+            self._looks.forget(key)
             return DONE
         rules, before = find_change_rules(policy), record_of(policy)
         if rules is None:
@@ -69,7 +72,8 @@ class Reconciler:
         if before is not None and before.phase is not Phase.COMPLETE:
             await look.prepare(_due(policy, before, subjects))
             judgement = await self._measure(key, policy, before, rules, subjects)
-        plan = plan_change(policy, before, rules, subjects, look, self._clock.now(), judgement)
+        was_away = self._looks.was_away(key)
+        plan = plan_change(policy, before, rules, subjects, look, self._clock.now(), judgement, was_away=was_away)
         if before != plan.record:
             if not await self._write(key, policy, plan.record):
                 return DONE

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from federation.apimachinery.amounts import first_of
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import Bug
+from federation.apimachinery.listening import Wait
 from federation.features.waves.rules.objectives import Judgement, Verdict
 from federation.planning.waves.changerules import ChangeRules, ObjectWave, current_wave, is_approved, rule_of
 from federation.planning.waves.policychanges import (
@@ -61,6 +62,10 @@ class Seen(Protocol):
         """Return why an object does not have the version yet that is meant for it, "" if it has."""
         ...
 
+    def is_silent(self, identity: str) -> bool:
+        """Return whether its problem is that its clusters cannot report, for a reason of ours."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
@@ -95,12 +100,19 @@ def plan_change(
     seen: Seen,
     now: datetime,
     judgement: Judgement | None = None,
+    *,
+    was_away: bool = False,
 ) -> ChangePlan:
-    """Return the next state. `judgement` is that of the current wave's objectives since its gate holds otherwise."""
+    """Return the next state. `judgement` is that of the current wave's objectives since its gate holds otherwise.
+
+    `was_away`: the process was away since its last look at this policy, or never looked at it.
+    """
     record = begin(policy, before, rules, now)
     if record.phase is Phase.COMPLETE:
         return ChangePlan(replace(record, earlier=version_of(policy), message=""))
     record = _measure_pause(record, rules, now)
+    if was_away:
+        record = _with_half_left(record, rules, now)
     message, due_s = "", None
     if record.phase is Phase.STOPPED:
         record, message = _continue_stopped(record, rules, now), record.reason
@@ -140,15 +152,24 @@ def _begun_at(record: ChangeRecord) -> str:
 
 
 def _measure_pause(record: ChangeRecord, rules: ChangeRules, now: datetime) -> ChangeRecord:
-    """Return the record with the start of a pause; at its end, the pause does not count against a wave's timeout."""
+    """Return the record with the start of a pause, or after its end; its time counts against no timeout."""
     if rules.wishes.is_paused == (record.paused_since is not None):
         return record
     if record.paused_since is None:
         return replace(record, paused_since=now) if record.phase is Phase.PROGRESSING else record
     current = current_wave(record)
-    if current is not None and current.started_at is not None:
-        record = with_wave(record, replace(current, started_at=current.started_at + (now - record.paused_since)))
+    if current is not None and current.started_at is not None and current.stopped_at is None:
+        record = with_wave(record, replace(current, stopped_at=record.paused_since))  # an earlier version did not
     return replace(record, paused_since=None)
+
+
+def _with_half_left(record: ChangeRecord, rules: ChangeRules, now: datetime) -> ChangeRecord:
+    """Return the record whose current wave, if its time counts, has at least half of it left."""
+    current = current_wave(record)
+    if current is None or current.started_at is None or current.stopped_at is not None:
+        return record
+    wait = Wait(current.started_at).with_half_left(rule_of(rules, current.name).timeout_s, now)
+    return with_wave(record, replace(current, started_at=wait.since))
 
 
 def _progress(
@@ -222,23 +243,26 @@ def _judge(
 ) -> tuple[ChangeRecord, str, float | None]:
     """Return the record after a look at the started wave; "" as the message when the wave is done."""
     wave = next(each for each in record.waves if each.name == rule.name)
-    problems = []
+    problems, is_silent = [], True
     for name, of in members_of(policy, record, subjects).items():
         if of == rule.name:
-            why = seen.obstacle(name)
+            why, is_obstacle = seen.obstacle(name), True
             if not why and rule.is_health_required and name not in record.unhealthy:
-                why = seen.problem(name)
+                why, is_obstacle = seen.problem(name), False
             if why:
                 problems.append((name, why))
-    assert wave.started_at is not None  # a wave with a bound has started
-    ends_at = wave.started_at + timedelta(seconds=rule.timeout_s)
+                is_silent = is_silent and not is_obstacle and seen.is_silent(name)
+    wave = wave.waited(now, counts=bool(problems) and not is_silent and not rules.wishes.is_paused)
+    record = with_wave(record, wave)
     if problems:
         why = first_of([f"{name}: {text}" for name, text in sorted(problems)], _DESCRIBED, separator="; ")
         record = with_wave(record, replace(wave, held_since=None))
-        if not rules.wishes.is_paused and now >= ends_at:
+        assert wave.started_at is not None  # a wave that was looked at has started
+        ends_at = wave.started_at + timedelta(seconds=rule.timeout_s)
+        if wave.stopped_at is None and now >= ends_at:
             text = f"the gate of wave {rule.name} did not hold for {rule.timeout_s:g} s: {why}"
             return _fail(record, rules, text), text, None
-        return record, f"wave {rule.name}: {why}", (ends_at - now).total_seconds()
+        return record, f"wave {rule.name}: {why}", (ends_at - now).total_seconds() if wave.stopped_at is None else None
     held_since = wave.held_since or now
     record = with_wave(record, replace(wave, held_since=held_since))
     soaked_at = held_since + timedelta(seconds=rule.soak_s)

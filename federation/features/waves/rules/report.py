@@ -125,6 +125,8 @@ def _cluster(name: str, cluster: ClusterRecord, seen: Observed, plan: Plan) -> d
         "good": cluster.good,
         "changed": cluster.is_changed,
         "startedAt": _text(cluster.started_at),
+        "stoppedAt": _text(cluster.stopped_at),
+        "brokenSince": _text(cluster.broken_since),
         "disruptedSince": _text(cluster.disrupted_since),
         "message": message or None,
     }

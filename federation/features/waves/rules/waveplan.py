@@ -11,12 +11,13 @@ Decision: docs/decisions/0037-waves-are-approvals.md
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from federation.apimachinery.amounts import first_of
 from federation.apimachinery.errors import Bug
 from federation.features.waves.rules.newcomers import approve, remember_replaced, track
 from federation.features.waves.rules.objectivegate import Judged, ObjectivesDue, soaked, to_due
+from federation.features.waves.rules.wavetime import count_time, dues, with_half_left
 from federation.planning.failover.clusterbudgets import Blocked, WaveBudgets
 from federation.planning.waves.waverecord import (
     PHASES,
@@ -97,15 +98,20 @@ def plan_waves(
     http_problem: str = "",
     budgets: WaveBudgets | None = None,
     judged: Judged | None = None,
+    *,
+    was_away: bool = False,
 ) -> Plan:
     """Return the next state of a rollout. `http_problem` is that of the current wave's request, "" without any.
 
-    `judged` is what was measured for its objectives, None before.
+    `judged` is what was measured for its objectives, None before. `was_away`: the process was away since its last look
+    at this rollout, or never looked at it.
 
     `budgets` are the ClusterDisruptionBudgets with what other rollouts and drains use of them.
     """
     record = _begin(track(record, rules, observed), rules, observed)
     record = _measure_pause(record, wishes, now)
+    if was_away:
+        record = with_half_left(record, rules, now)
     waits, is_approval_needed, due_s = "", False, None
     if record.phase is Phase.STOPPED:
         record = _continue_stopped(record, rules, observed, wishes, http_problem, now)
@@ -189,23 +195,18 @@ def _complete(record: Record) -> Record:
 
 
 def _measure_pause(record: Record, wishes: Wishes, now: datetime) -> Record:
-    """Return the record with the start of a pause; at its end, the pause does not count against the wave's timeout."""
+    """Return the record with the start of a pause, or after its end; its time counts against no timeout."""
     if wishes.is_paused == (record.paused_since is not None):
         return record
     if record.paused_since is None:
         return replace(record, paused_since=now) if record.phase is Phase.PROGRESSING else record
     current = current_wave(record)
-    if current is not None and current.started_at is not None:
-        paused_for = now - record.paused_since
-        clusters = {
-            name: replace(cluster, started_at=cluster.started_at + paused_for)
-            if cluster.wave == current.name and cluster.started_at is not None
-            else cluster
-            for name, cluster in record.clusters.items()
-        }
-        shifted = replace(current, started_at=current.started_at + paused_for)
-        record = _with_wave(replace(record, clusters=clusters), shifted)
-    return replace(record, paused_since=None)
+    stopped = {  # an earlier version did not stop them
+        name: replace(cluster, stopped_at=record.paused_since)
+        for name, cluster in record.clusters.items()
+        if current is not None and cluster.wave == current.name and cluster.started_at and cluster.stopped_at is None
+    }
+    return replace(record, clusters={**record.clusters, **stopped}, paused_since=None)
 
 
 def _with_wave(record: Record, changed: WaveRecord) -> Record:
@@ -284,20 +285,10 @@ def _progress(
             (name, held[name].message if name in held else why, failed)
             for name, why, failed in _problems(record, observed, current.name)
         ]
-        record = _without_silence(record, wave, observed, now)
-        # The time that a cluster waits for a budget does not count.
-        dues = [
-            (at + timedelta(seconds=limit_s), limit_s)
-            for name, _, _ in problems
-            if (at := record.clusters[name].started_at) is not None
-            for limit_s in (wave.limit_s(is_broken=observed[name].is_broken),)
-        ]
         if not problems and http_problem:
             problems = [(wave.gate.http.url if wave.gate.http else "http", http_problem, False)]
-            names = clusters_of_wave(record, current.name)
-            started = max((at for name in names if (at := record.clusters[name].started_at)), default=now)
-            dues = [(started + timedelta(seconds=wave.timeout_s), wave.timeout_s)]
-        due_at, limit_s = min(dues, default=(None, 0.0))
+        record = count_time(record, wave, observed, now, problems, is_paused=wishes.is_paused)
+        due_at, limit_s = min(dues(record, wave, observed), default=(None, 0.0))
         if problems:
             record = _with_wave(record, replace(current, held_since=None))
             why = _describe(problems)
@@ -317,21 +308,6 @@ def _progress(
             return record, soak.waits, False, _due_s(wave, now, soak.ends_at)
         http_problem = ""
     return _complete(record), "", False, None
-
-
-def _without_silence(record: Record, wave: Wave, observed: Mapping[str, Observed], now: datetime) -> Record:
-    """Return the record in which clusters that cannot report have at least half of their time left.
-
-    That needs a write for each half of the time only, and nothing more to remember.
-    """
-    clusters = {
-        name: replace(known, started_at=now)
-        for name in clusters_of_wave(record, wave.name)
-        if observed[name].is_out_of_reach
-        and (known := record.clusters[name]).started_at is not None
-        and now >= known.started_at + timedelta(seconds=wave.limit_s(is_broken=observed[name].is_broken) / 2)
-    }
-    return replace(record, clusters={**record.clusters, **clusters}) if clusters else record
 
 
 def _fill(record: Record, wave: Wave, rules: Rules, observed: Mapping[str, Observed]) -> Record:
@@ -375,7 +351,10 @@ def _start_clusters(
         if (frozen := budgets.frozen.get(name)) is not None and seen.live != cluster.target:
             # Nothing is delivered there now: what has started before the freeze starts again after it.
             held[name] = frozen
-            clusters[name] = replace(cluster, started_at=None, is_changed=seen.live != cluster.good)
+            is_changed = seen.live != cluster.good
+            clusters[name] = replace(
+                cluster, started_at=None, stopped_at=None, broken_since=None, is_changed=is_changed
+            )
             continue
         if cluster.started_at is not None:
             continue

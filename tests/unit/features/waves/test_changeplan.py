@@ -32,12 +32,18 @@ FLEET = [Subject(f"shop/web-{number}", {"tier": "canary" if number < 3 else "pro
 class Fleet:
     """The objects: some have a problem, others not their version yet."""
 
-    def __init__(self, problems: set[str] | None = None, unreached: set[str] | None = None) -> None:
-        self.problems = problems or set()
+    def __init__(
+        self, problems: set[str] | None = None, unreached: set[str] | None = None, silent: set[str] | None = None
+    ) -> None:
+        self.silent = silent or set()
+        self.problems = (problems or set()) | self.silent
         self.unreached = unreached or set()
 
     def problem(self, identity: str) -> str:
         return "0 of 1 replicas are ready" if identity in self.problems else ""
+
+    def is_silent(self, identity: str) -> bool:
+        return identity in self.silent
 
     def obstacle(self, identity: str) -> str:
         return "it is not decided with this version yet" if identity in self.unreached else ""
@@ -57,11 +63,20 @@ class Change:
         self.record: ChangeRecord | None = None
         self.step()
 
-    def step(self, fleet: Fleet | None = None, after_s: float = 0.0, judgement: Judgement | None = None) -> ChangePlan:
+    def step(
+        self,
+        fleet: Fleet | None = None,
+        after_s: float = 0.0,
+        judgement: Judgement | None = None,
+        *,
+        was_away: bool = False,
+    ) -> ChangePlan:
         self.now += timedelta(seconds=after_s)
         rules = find_change_rules(self.present)
         assert rules is not None
-        plan = plan_change(self.present, self.record, rules, self.subjects, fleet or Fleet(), self.now, judgement)
+        plan = plan_change(
+            self.present, self.record, rules, self.subjects, fleet or Fleet(), self.now, judgement, was_away=was_away
+        )
         self.record = plan.record
         self.present = {**self.present, "status": {FIELD: to_status(plan.record)}}
         assert record_of(self.present) == replace(plan.record, message=plan.record.message)
@@ -172,6 +187,42 @@ def test_a_pause_before_a_wave_and_one_after_it_wait_for_approval_of_this_change
     change.wish(approvedWave={"revision": 1, "wave": "remaining"})
     change.step()
     assert len(change.members()) == 600
+
+
+def test_time_in_which_the_gate_holds_does_not_count_against_the_timeout() -> None:
+    change = begun({"name": "few", "objects": 5, "gate": {"soakSeconds": 3600}})
+    change.step()
+    one = Fleet(problems=set(list(change.members())[:1]))
+    change.step(one, 100)
+    change.step()
+    change.step(after_s=3000)
+    assert change.step(one).record.phase is Phase.PROGRESSING, "a blip at the end of a long soak"
+    assert change.step(one, 499).record.phase is Phase.PROGRESSING
+    assert change.step(one, 1).record.phase is Phase.ROLLING_BACK, "600 s without the gate in all"
+
+
+def test_time_in_which_clusters_cannot_report_for_a_reason_of_ours_does_not_count() -> None:
+    change = begun()
+    change.step()
+    members = list(change.members())
+    silent = Fleet(silent=set(members[:1]))
+    change.step(silent, 10)
+    plan = change.step(silent, 5000)
+    assert (plan.record.phase, plan.requeue_after_s) == (Phase.PROGRESSING, None)
+    both = Fleet(problems={members[1]}, silent={members[0]})
+    change.step(both)
+    assert change.step(both, 589).record.phase is Phase.PROGRESSING
+    assert change.step(both, 1).record.phase is Phase.ROLLING_BACK
+
+
+def test_time_in_which_no_process_looked_counts_for_half_of_the_timeout_at_most() -> None:
+    change = begun()
+    change.step()
+    broken = Fleet(problems=set(change.members()))
+    change.step(broken)
+    assert change.step(broken, 5000, was_away=True).record.phase is Phase.PROGRESSING
+    assert change.step(broken, 299).record.phase is Phase.PROGRESSING
+    assert change.step(broken, 1).record.phase is Phase.ROLLING_BACK
 
 
 def test_a_pause_stops_and_does_not_count_against_the_timeout() -> None:
