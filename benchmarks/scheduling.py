@@ -34,27 +34,22 @@ from report import print_report
 from federation.api import names
 from federation.api.federatedtype import FederatedType, default_type_configs, from_config
 from federation.apimachinery.memory import tune_collector
-from federation.features.catalogue import spread_compiler
+from federation.features.catalogue import decision_chain
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.status.schedulingsummary import describe_move
-from federation.scheduling.affinity.index import WorkloadIndex
-from federation.scheduling.annotationswitch import AnnotationPolicy
+from federation.scheduling.assessment import Due, assess
 from federation.scheduling.assumedreplicas import AssumeCache
-from federation.scheduling.attempt import Due, SchedulingAttempt, assess, assume, start_attempt
+from federation.scheduling.attempt import SchedulingAttempt, assume, start_attempt
 from federation.scheduling.attemptpatches import placement_patch
 from federation.scheduling.decisioninputs import inputs_of
 from federation.scheduling.engine import Decision, Engine
 from federation.scheduling.explain import to_json
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.types import ClusterChange
-from federation.scheduling.jobqueues import QueueIndex
-from federation.scheduling.policymatching import PolicyIndex
+from federation.scheduling.occasions import Occasion
 from federation.scheduling.policyspec import compile_policy
-from federation.scheduling.profiles import Profiles
-from federation.scheduling.quotas import QuotaLedger
-from federation.scheduling.snapshot import ClusterCache, to_resources
-from federation.scheduling.triggers import TriggerSource
-from federation.scheduling.workloadspreads import SpreadIndex
+from federation.scheduling.snapshot import to_resources
+from federation.scheduling.world import World
 
 Clock = Callable[[], float]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -161,7 +156,7 @@ def a_policy(number: int, profile: str, *, is_spread: bool) -> dict[str, Any]:
     return {"metadata": {"namespace": "default", "name": f"policy-{number}"}, "spec": spec}
 
 
-class Load:
+class Load(World):
     """Federated Deployments, drawn from a seed, with the controller's state of each."""
 
     def __init__(
@@ -173,10 +168,11 @@ class Load:
         *,
         is_spread: bool = False,
     ) -> None:
+        self.chain = decision_chain()
+        super().__init__(self.chain.spreads)
         self.clock = clock
         self.rng = random.Random(seed)
         self.sources = [a_cluster(number, self.rng) for number in range(clusters)]
-        self.clusters = ClusterCache()
         self.assume_cache = AssumeCache()
         self.now_s = 0.0
         self.period_s = 1 / DECISIONS_PER_S
@@ -188,8 +184,6 @@ class Load:
         )
         stages = pendingcontrollers.normalise(self.type.controllers)
         self.pending = {names.PENDING_CONTROLLERS: pendingcontrollers.to_annotation(stages)}
-        self.profiles = Profiles()
-        self.policies = PolicyIndex()
         if profile is not None:
             self.profiles.put(profile)
         for number in range(POLICIES):
@@ -203,12 +197,6 @@ class Load:
             for _ in range(SHAPES)
         ]
         self.engine = Engine(load_plugins())
-        self.triggers = TriggerSource()
-        self.annotation_policy = AnnotationPolicy()
-        self.spreads = SpreadIndex(spread_compiler())
-        self.quotas = QuotaLedger()
-        self.workloads = WorkloadIndex()
-        self.queues = QueueIndex()
 
     def an_object(self, number: int) -> dict[str, Any]:
         name = f"service-{self.rng.randrange(10**6):06d}-{number}"
@@ -275,7 +263,7 @@ class Load:
         attempt = start_attempt(federated, self.type, self.policies)
         assert attempt is not None
         assumed = self.assume_cache.snapshot(self.now_s)
-        due = assess(attempt, self, snapshot, now=now, is_unschedulable=False, assumed=assumed)
+        due = assess(attempt, self, self.chain, snapshot, Occasion(now, assumed=assumed))
         assert isinstance(due, Due), due
         before = self.clock()
         decision = self.engine.decide(due.unit, snapshot, due.profile, now=now)

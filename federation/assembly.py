@@ -42,10 +42,10 @@ from federation.client.pool import ClusterPool
 from federation.componentoptions import journal_options, pool_options, registration_options
 from federation.controllers.federate.controller import first_finalizers, host_effects
 from federation.features.catalogue import (
+    decision_chain,
     feature_forecasts,
     feature_screens,
     feature_views,
-    spread_compiler,
     start_features,
 )
 from federation.hosting.admissionplugins import admission_plugins
@@ -286,7 +286,7 @@ class ControlPlane:
         """Plans for users, those of the web UI and others: their limits are for both."""
         return Planners(
             load_plugins(selects=selects),
-            spread_compiler(),
+            decision_chain(),
             self._wiring.plugin_caller,
             self._clock,
             self._guard,

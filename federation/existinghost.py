@@ -37,10 +37,10 @@ from federation.client.pool import ClusterPool
 from federation.componentoptions import journal_options, pool_options
 from federation.controllers.federate.controller import first_finalizers
 from federation.features.catalogue import (
+    decision_chain,
     feature_forecasts,
     feature_screens,
     feature_views,
-    spread_compiler,
     start_features,
 )
 from federation.hosting import installation, reachability
@@ -158,7 +158,7 @@ class ExistingHost:
 
         wiring, clock = self._wiring, self._clock
         planners = Planners(
-            load_plugins(selects=selects), spread_compiler(), wiring.plugin_caller, clock, None, feature_forecasts()
+            load_plugins(selects=selects), decision_chain(), wiring.plugin_caller, clock, None, feature_forecasts()
         )
         mount = uiapp.mount(self._ui_key, clock, planners, None, feature_screens(), takes_agents=False)
         host = without_identity(self._client.connection)

@@ -40,7 +40,7 @@ from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.members.memberrecords import MemberRecords
 from federation.featureapi.feature import Loop
 from federation.featureapi.surroundings import GateTransport, RunProgram, Surroundings
-from federation.features.catalogue import FEATURES, feature_holds, spread_compiler
+from federation.features.catalogue import FEATURES, decision_chain, feature_holds
 from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
@@ -133,7 +133,7 @@ class Wiring:
             self.host,
             journal,
             self.engine,
-            spread_compiler(),
+            decision_chain(),
             options=schedule_options(settings),
             caller=self.plugin_caller,
             tolerated=self.tolerated,

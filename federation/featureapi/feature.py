@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from federation.featureapi.surroundings import Surroundings
     from federation.runtime.host import Host
     from federation.runtime.sourceholds import SourceHold
+    from federation.scheduling.chain import Step
     from federation.scheduling.whatif.forecasts import Forecasting
     from federation.scheduling.workloadspreads import SpreadCompiler
     from federation.web.ui.screen import Screen
@@ -60,6 +61,10 @@ def _no_kinds() -> Sequence["type[Kind]"]:
 def _no_controllers(surroundings: "Surroundings") -> Mapping[str, Loop]:
     del surroundings
     return {}
+
+
+def _no_steps() -> Sequence["Step"]:
+    return ()
 
 
 def _no_holds(host: "Host") -> Sequence["SourceHold"]:
@@ -105,6 +110,8 @@ class Feature:
     """Return what keeps new objects from being federated before the feature has written into them."""
     admission: Callable[["HostReader"], Sequence["AdmissionPlugin"]] = _no_admission
     """Return its admission plugins. A resource has at most one."""
+    steps: Callable[[], Sequence["Step"]] = _no_steps
+    """Return its gates and shapes in the chain of a decision; `scheduling/chain.py` has their order."""
     spreads: Callable[[], "SpreadCompiler"] | None = None
     """Return the reader of WorkloadSpreads for the scheduler. One feature has it."""
     forecasts: Callable[[], Sequence["Forecasting"]] = _no_forecasts

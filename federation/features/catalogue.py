@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from federation.client.client import Client
     from federation.runtime.host import Host
     from federation.runtime.sourceholds import SourceHold
+    from federation.scheduling.chain import Chain
     from federation.scheduling.whatif.forecasts import Forecasting
-    from federation.scheduling.workloadspreads import SpreadCompiler
     from federation.web.ui.screen import Screen
     from federation.web.view import View
 
@@ -83,6 +83,12 @@ def feature_forecasts() -> list["Forecasting"]:
     return [forecast for feature in FEATURES for forecast in feature.forecasts()]
 
 
-def spread_compiler() -> "SpreadCompiler":
-    """Return what reads WorkloadSpreads for the scheduler."""
-    return next(feature.spreads for feature in FEATURES if feature.spreads is not None)()
+def decision_chain() -> "Chain":
+    """Return the steps of a decision: those of the spine, and those of the features."""
+    from federation.scheduling.chain import to_chain
+    from federation.scheduling.gates import GATES
+    from federation.scheduling.shapes import SHAPES
+    from federation.scheduling.workloadspreads import NoSpreads
+
+    spreads = next((feature.spreads for feature in FEATURES if feature.spreads is not None), NoSpreads)
+    return to_chain([*GATES, *SHAPES, *(step for feature in FEATURES for step in feature.steps())], spreads())

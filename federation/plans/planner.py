@@ -25,6 +25,7 @@ from federation.plans.inventory import read_inventory
 from federation.plans.planfile import ExpectedObject, Getter, PlanFile, describe, differences, fingerprint, to_plan_file
 from federation.plans.plugincalls import Perform, PluginCaller, drive
 from federation.plans.requestedchanges import RequestedChanges, ResolvedChanges, resolve_changes
+from federation.scheduling.chain import Chain
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.whatif.compute import compute
 from federation.scheduling.whatif.forecasts import Forecasting, with_forecasts
@@ -32,7 +33,6 @@ from federation.scheduling.whatif.holdingtext import describe_holding
 from federation.scheduling.whatif.planresult import Plan
 from federation.scheduling.whatif.rendered import member_objects_of
 from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federated_types
-from federation.scheduling.workloadspreads import SpreadCompiler
 
 _TURN_S = 30.0
 """How long a plan of a server waits for others."""
@@ -48,7 +48,7 @@ class Planner:
 
     host: Client
     plugins: PluginRegistry
-    spreads: SpreadCompiler
+    chain: Chain
     caller: PluginCaller | None
     clock: Clock
     perform: Perform | None = None
@@ -75,7 +75,7 @@ class Planner:
             world,
             changes,
             self.plugins,
-            self.spreads,
+            self.chain,
             now=now,
             is_explained=is_explained,
             guard=self.guard,
@@ -104,7 +104,7 @@ class Planners:
     def __init__(
         self,
         plugins: PluginRegistry,
-        spreads: SpreadCompiler,
+        chain: Chain,
         caller: PluginCaller | None,
         clock: Clock,
         guard: GuardOptions | None = None,
@@ -112,7 +112,7 @@ class Planners:
     ) -> None:
         self._forecasts = forecasts
         self._plugins = plugins
-        self._spreads = spreads
+        self._chain = chain
         self._caller = caller
         self._clock = clock
         self._guard = guard or GuardOptions()
@@ -136,7 +136,7 @@ class Planners:
             yield Planner(
                 host,
                 self._plugins,
-                self._spreads,
+                self._chain,
                 self._caller,
                 self._clock,
                 self._compute,

@@ -10,11 +10,11 @@ from typing import Any
 
 from federation.apimachinery.clock import to_rfc3339
 from federation.planning.cost.rates import from_nano
+from federation.scheduling.chain import Chain
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.replay.comparison import Comparison, Pair, Side
 from federation.scheduling.replay.logentries import Chunk, from_us, read
 from federation.scheduling.replay.otherworld import Changes, Twofold, redecide_elsewhere
-from federation.scheduling.workloadspreads import SpreadCompiler
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,11 @@ def compare(
     selection: Selection,
     now_us: int,
     installed: PluginRegistry,
-    spreads: SpreadCompiler,
+    chain: Chain,
 ) -> Comparison:
     """Decide again in another world; one segment after the other, because placements are carried forward."""
     comparison = Comparison()
-    again = redecide_elsewhere(read(chunks), installed, spreads, changes, selection.since_us, selection.until_us)
+    again = redecide_elsewhere(read(chunks), installed, chain, changes, selection.since_us, selection.until_us)
     for each in again:
         if selection.has(each):
             comparison.add(each)

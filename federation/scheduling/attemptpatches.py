@@ -1,6 +1,6 @@
 """The patches of scheduling attempts: a decision, an earlier placement, or no placement. Pure.
 
-`attempt.py` says whether a decision is due; `decisionpatch.py` knows the parts of a patch.
+`assessment.py` says whether a decision is due; `decisionpatch.py` knows the parts of a patch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,9 @@ from federation.api import names
 from federation.planning.federatedobject.placements import Part
 from federation.planning.placement.subsetquotas import Counts
 from federation.scheduling import decisionpatch
-from federation.scheduling.attempt import Annotations, Assessment, Deferred, Due, SchedulingAttempt, Unschedulable
+from federation.scheduling.answers import Deferred, Wait
+from federation.scheduling.assessment import Assessment, Due
+from federation.scheduling.attempt import Annotations, SchedulingAttempt
 from federation.scheduling.engine import Placements
 from federation.scheduling.jobqueues import ADMISSION, Admission
 from federation.scheduling.names import IGNORED_PLUGINS, REASON_POLICY_NOT_FOUND, REBALANCED
@@ -102,7 +104,7 @@ def unchanged_patch(
     `refused` replaces the admission of an object of a JobQueue that found no place.
     """
     # What is held stays held while no decision is possible: a cluster that is not reachable may be the reason for that.
-    is_undecided = isinstance(assessment, Unschedulable) and assessment.reason != REASON_POLICY_NOT_FOUND
+    is_undecided = isinstance(assessment, Wait) and assessment.reason != REASON_POLICY_NOT_FOUND
     more: Annotations = {} if is_undecided else {names.HELD_PLACEMENT: None}
     if refused is not None:
         more |= ADMISSION.entry(refused)

@@ -146,11 +146,6 @@ def waiting_message(queue: str, admission: Admission | None) -> str:
     return f"waits in JobQueue {queue}: {admission.because}" if admission.because else f"waits in JobQueue {queue}"
 
 
-def must_leave(admission: Admission | None, *, is_placed: bool) -> bool:
-    """Return whether an object that waits is to be taken out of its clusters."""
-    return is_placed and admission is not None and admission.phase in (Phase.EVICTED, Phase.LOST)
-
-
 def within_admission(unit: SchedulingUnit, federated: Mapping[str, Any] | None) -> SchedulingUnit:
     """Return the unit of an admitted object: it goes to one of the clusters, and to the nodes, of its admission."""
     admission = admission_of(federated) if federated is not None else None

@@ -1,6 +1,6 @@
 """The inputs of an assessment that are not objects: its occasion, and what other workloads mean for it.
 
-`attempt.assess` reads them; a replay gets them from records. Pure.
+`assessment.assess` reads them; a replay gets them from records. Pure.
 """
 
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from federation.scheduling.framework.relations import Relation
-from federation.scheduling.framework.types import Quota, SchedulingUnit
+from federation.scheduling.framework.types import Assumed, Quota, SchedulingUnit
 from federation.scheduling.snapshot import Snapshot
 
 
@@ -26,7 +26,11 @@ class UnitOptions:
 class Occasion:
     """The inputs of an assessment besides objects: its time, and what the scheduler remembers about the object.
 
-    See `assess` for their meaning. `away` are the clusters that required partners have left.
+    `is_unschedulable`: its last decision was unsuccessful. `can_place_more`: it left replicas unplaced, or in a group
+    from which they may return, and its queueing hint has matched since. `is_plugin_back`: a plugin that it ignored may
+    be back. `homes`: clusters that replicas left when they were lost, and may return to. `completes`: its placement
+    lacks clusters that are stable now. `away` are the clusters that required partners have left. `assumed`: replicas
+    that no report shows. `recorded`: what other workloads meant, for a replay.
     """
 
     now: datetime
@@ -36,6 +40,8 @@ class Occasion:
     homes: frozenset[str] = frozenset()
     completes: bool = False
     away: tuple[str, ...] = ()
+    assumed: Assumed | None = None
+    recorded: "Surroundings | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,18 @@ class SpreadCompiler(Protocol):
         ...
 
 
+class NoSpreads:
+    """The compiler of a control plane without the feature."""
+
+    def compile(self, spread: Object) -> Spread:
+        """Raise InvalidInput."""
+        raise InvalidInput(f"WorkloadSpread {spread['metadata']['name']} has no effect: the feature is not installed")
+
+    def target_of(self, spread: Mapping[str, Any]) -> Identity:
+        """Return the WorkloadSpread itself."""
+        return Identity("", "WorkloadSpread", spread["metadata"].get("namespace", ""), spread["metadata"]["name"])
+
+
 class SpreadIndex:
     """The WorkloadSpreads by the workload that they target. One per workload is in force: the first by name."""
 

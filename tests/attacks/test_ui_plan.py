@@ -19,7 +19,7 @@ from federation.apimachinery.clock import parse_rfc3339, to_rfc3339
 from federation.apimachinery.errors import TooManyRequests
 from federation.apimachinery.resources import CONFIGMAPS, SECRETS
 from federation.apiserver.auth.clientcertificates import Peer
-from federation.features.catalogue import spread_compiler
+from federation.features.catalogue import decision_chain
 from federation.plans.planner import Planners
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.whatif.state import ObjectSet
@@ -93,7 +93,7 @@ async def test_a_plan_is_applied_later_with_the_times_that_it_was_asked_with(tmp
 async def test_a_plan_that_rests_keeps_no_other_user_waiting() -> None:
     """The server lets a user rest for what he used, in the middle of a plan: nobody else waits for him."""
     async with a_world(members=(), has_workloads=False) as world:
-        planners = Planners(load_plugins(selects=selects), spread_compiler(), None, world.clock)
+        planners = Planners(load_plugins(selects=selects), decision_chain(), None, world.clock)
         nothing = ObjectSet({})
         async with planners.of(world.user, "tenant") as resting:
             async with asyncio.timeout(60), planners.of(world.user, "other") as planner:

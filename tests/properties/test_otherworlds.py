@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.properties.test_replay import CLUSTERS, PLUGINS, History, a_policy, steps
 
 from federation.api.resources import PROPAGATION_POLICIES
-from federation.features.catalogue import spread_compiler
+from federation.features.catalogue import decision_chain
 from federation.scheduling.replay.comparison import Comparison, missing_replicas
 from federation.scheduling.replay.logentries import read
 from federation.scheduling.replay.otherworld import Changes, Twofold, redecide_elsewhere
@@ -19,7 +19,7 @@ segments = st.sampled_from((0, 500, 4 << 20))
 
 def elsewhere(past: History, changes: Changes) -> list[Twofold]:
     past.do(("take", "", 0))
-    return list(redecide_elsewhere(read(past.chunks), PLUGINS, spread_compiler(), changes, 0, 2**62))
+    return list(redecide_elsewhere(read(past.chunks), PLUGINS, decision_chain(), changes, 0, 2**62))
 
 
 @given(history=histories, segment=segments)

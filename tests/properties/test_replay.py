@@ -10,12 +10,14 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType, default_type_configs, from_config
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
 from federation.apimachinery.mergepatch import apply_merge_patch
-from federation.features.catalogue import spread_compiler
+from federation.features.catalogue import decision_chain
 from federation.planning.federatedobject import pendingcontrollers
+from federation.scheduling.assessment import Due, assess
 from federation.scheduling.assumedreplicas import AssumeCache
-from federation.scheduling.attempt import Due, assess, assume, start_attempt
+from federation.scheduling.attempt import assume, start_attempt
 from federation.scheduling.attemptpatches import placement_patch
 from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.occasions import Occasion
 from federation.scheduling.replay.logentries import Chunk, Header, read
 from federation.scheduling.replay.recorder import InputRecorder, RecorderOptions
 from federation.scheduling.replay.redecide import Verdict, redecide
@@ -69,7 +71,7 @@ class History:
     def __init__(self, options: RecorderOptions) -> None:
         self.recorder = InputRecorder(options)
         self.chunks: list[Chunk] = []
-        self.world = ReplayWorld(Header("test"), PLUGINS, spread_compiler())
+        self.world = ReplayWorld(Header("test"), PLUGINS, decision_chain())
         self.assume_cache = AssumeCache()
         self.objects: dict[str, dict[str, Any]] = {}
         self.weights = dict.fromkeys(CLUSTERS, 1)
@@ -125,11 +127,14 @@ class History:
         due = assess(
             attempt,
             self.world,
+            self.world.chain,
             snapshot,
-            now=at,
-            is_unschedulable=not is_plugin_back,
-            is_plugin_back=is_plugin_back,
-            assumed=self.assume_cache.snapshot(now_s),
+            Occasion(
+                at,
+                is_unschedulable=not is_plugin_back,
+                is_plugin_back=is_plugin_back,
+                assumed=self.assume_cache.snapshot(now_s),
+            ),
         )
         assert isinstance(due, Due)
         decision = self.world.engine.decide(due.unit, snapshot, due.profile, now=at)
@@ -144,7 +149,7 @@ class History:
     def replay(self) -> Verdict:
         self.do(("take", "", 0))
         verdict = Verdict()
-        for again in redecide(read(self.chunks), PLUGINS, spread_compiler(), 0, 2**62):
+        for again in redecide(read(self.chunks), PLUGINS, decision_chain(), 0, 2**62):
             verdict.add(again)
         return verdict
 

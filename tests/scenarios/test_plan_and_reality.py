@@ -22,7 +22,7 @@ from federation.api.resources import (
     PROPAGATION_POLICIES,
 )
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, SECRETS, Object
-from federation.features.catalogue import feature_forecasts, spread_compiler
+from federation.features.catalogue import decision_chain, feature_forecasts
 from federation.plans.documents import Document
 from federation.plans.edits import apply_edit
 from federation.plans.inventory import read_inventory
@@ -52,7 +52,7 @@ def documents(*manifests: Object) -> list[Document]:
 
 def planner(world: World) -> Planner:
     plugins, forecasts = load_plugins(selects=selects), feature_forecasts()
-    return Planner(world.user, plugins, spread_compiler(), None, world.clock, forecasts=forecasts)
+    return Planner(world.user, plugins, decision_chain(), None, world.clock, forecasts=forecasts)
 
 
 async def plan(world: World, **requested: Any) -> tuple[Plan, ResolvedChanges]:
@@ -327,7 +327,7 @@ async def test_a_plan_without_changes_is_empty_even_if_all_objects_are_examined(
         await world.settle()
         inventory = await read_inventory(world.user)
         run = compute(
-            inventory, (), load_plugins(selects=selects), spread_compiler(), now=world.clock.now(), is_everything=True
+            inventory, (), load_plugins(selects=selects), decision_chain(), now=world.clock.now(), is_everything=True
         )
         result, _ = await drive(run, None)
         assert result.examined >= 3  # the namespace among them

@@ -20,7 +20,7 @@ from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PLACEMENT_HOLDS, PROPAGATION_POLICIES
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import DEPLOYMENTS, Object
-from federation.features.catalogue import spread_compiler
+from federation.features.catalogue import decision_chain
 from federation.plans.inventory import read_inventory
 from federation.plans.planfile import PlanFile, read_plan_file, to_plan_file, write_plan_file
 from federation.plans.planner import Planner, check_and_apply, unmet_expectations
@@ -79,7 +79,7 @@ async def review(
 
 
 def a_planner(world: World) -> Planner:
-    return Planner(world.user, load_plugins(selects=selects), spread_compiler(), None, world.clock)
+    return Planner(world.user, load_plugins(selects=selects), decision_chain(), None, world.clock)
 
 
 async def approve_all(world: World) -> None:

@@ -41,7 +41,7 @@ from federation.apiserver.store.interface import Store
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.assembly import protect_federated_objects
-from federation.features.catalogue import feature_screens, spread_compiler
+from federation.features.catalogue import decision_chain, feature_screens
 from federation.hosting.roles import HOST_RBAC, LISTED_BY_NAME
 from federation.journal.memoryjournal import MemoryJournal
 from federation.plans.planner import Planners
@@ -132,7 +132,7 @@ def build(
         registry, clock=clock, service_account_tokens=tokens, token_file=token_file, oidc=issued
     )
     authorizer = RBACAuthorizer(registry, clock=clock, implied=HOST_RBAC.implied)
-    journal, planners = MemoryJournal(), Planners(_plugins(), spread_compiler(), None, clock)
+    journal, planners = MemoryJournal(), Planners(_plugins(), decision_chain(), None, clock)
     mounts = {
         "federation": application.mount(journal, registry.kinds, view, policies, listed, headroom, views),
         "ui": uiapp.mount(pki.token_key.read_bytes, clock, planners, login, feature_screens()),

@@ -13,25 +13,19 @@ import orjson
 
 from federation.api import names
 from federation.api.federatedtype import default_type_configs, from_config
-from federation.features.catalogue import spread_compiler
-from federation.scheduling.affinity.index import WorkloadIndex
-from federation.scheduling.annotationswitch import AnnotationPolicy
+from federation.features.catalogue import decision_chain
+from federation.scheduling.assessment import Due, assess
 from federation.scheduling.assumedreplicas import AssumeCache
-from federation.scheduling.attempt import Due, assess, assume, start_attempt
+from federation.scheduling.attempt import assume, start_attempt
 from federation.scheduling.attemptpatches import placement_patch
 from federation.scheduling.decisioninputs import inputs_of
 from federation.scheduling.engine import Engine
 from federation.scheduling.explain import to_json
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW
-from federation.scheduling.jobqueues import QueueIndex
-from federation.scheduling.policymatching import PolicyIndex
+from federation.scheduling.occasions import Occasion
 from federation.scheduling.policyspec import compile_policy
-from federation.scheduling.profiles import Profiles
-from federation.scheduling.quotas import QuotaLedger
-from federation.scheduling.snapshot import ClusterCache
-from federation.scheduling.triggers import TriggerSource
-from federation.scheduling.workloadspreads import SpreadIndex
+from federation.scheduling.world import World
 
 _TYPE = next(t for t in map(from_config, default_type_configs()) if t.name == "deployments.apps")
 _APPS = [{"group": "apps", "version": "v1", "kind": kind} for kind in ("Deployment", "StatefulSet", "DaemonSet")]
@@ -62,19 +56,15 @@ _PROFILE = {
 }
 
 
-class Federation:
+class Federation(World):
     """The inputs of decisions, added in an order that depends on `seed`."""
 
     def __init__(self, seed: int) -> None:
         order = random.Random(seed)  # an order, not a secret
+        self.chain = decision_chain()
+        super().__init__(self.chain.spreads)
         self.engine = Engine(load_plugins())
-        self.policies, self.profiles, self.triggers = PolicyIndex(), Profiles(), TriggerSource()
-        self.annotation_policy, self.assume_cache = AnnotationPolicy(), AssumeCache()
-        self.spreads = SpreadIndex(spread_compiler())
-        self.quotas = QuotaLedger()
-        self.workloads = WorkloadIndex()
-        self.queues = QueueIndex()
-        self.clusters = ClusterCache()
+        self.assume_cache = AssumeCache()
         members = [_a_cluster(number) for number in range(12)]
         order.shuffle(members)
         for member in members:
@@ -92,7 +82,7 @@ class Federation:
         assert attempt is not None
         snapshot = self.clusters.snapshot()
         assumed = self.assume_cache.snapshot(0.0)
-        due = assess(attempt, self, snapshot, now=NOW, is_unschedulable=False, assumed=assumed)
+        due = assess(attempt, self, self.chain, snapshot, Occasion(NOW, assumed=assumed))
         assert isinstance(due, Due)
         decision = self.engine.decide(due.unit, snapshot, due.profile, now=NOW)
         inputs = inputs_of(federated, snapshot, policy_hash=due.policy.content_hash, assumed=due.unit.assumed)

@@ -1,7 +1,7 @@
 """Replays of recorded decisions: every world ends with one, and each decision must come out as it did."""
 
 from federation.admission.deviceselectors import selects
-from federation.features.catalogue import spread_compiler
+from federation.features.catalogue import decision_chain
 from federation.journal.memoryjournal import MemoryJournal
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.scheduling.replay.comparison import Comparison
@@ -16,7 +16,7 @@ async def replay(journal: MemoryJournal, plugins: PluginRegistry | None = None) 
     """Decide everything again that a journal has recorded."""
     verdict = Verdict()
     chunks = await journal.read_inputs(0, (0, 0), 1 << 40)
-    for again in redecide(read(chunks), plugins or load_plugins(selects=selects), spread_compiler(), 0, _FOREVER_US):
+    for again in redecide(read(chunks), plugins or load_plugins(selects=selects), decision_chain(), 0, _FOREVER_US):
         verdict.add(again)
     return verdict
 
@@ -35,7 +35,7 @@ async def elsewhere(journal: MemoryJournal, changes: Changes) -> Comparison:
     comparison = Comparison()
     chunks = await journal.read_inputs(0, (0, 0), 1 << 40)
     for each in redecide_elsewhere(
-        read(chunks), load_plugins(selects=selects), spread_compiler(), changes, 0, _FOREVER_US
+        read(chunks), load_plugins(selects=selects), decision_chain(), changes, 0, _FOREVER_US
     ):
         comparison.add(each)
     comparison.finish(_FOREVER_US)

@@ -23,7 +23,7 @@ from federation.client.client import PatchType
 from federation.client.local import LocalClient
 from federation.controllers.override.controller import OverrideController
 from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions
-from federation.features.catalogue import spread_compiler
+from federation.features.catalogue import decision_chain
 from federation.journal.decisions import DecisionFilter, DecisionRecord
 from federation.journal.memoryjournal import MemoryJournal
 from federation.plans.plugincalls import RemoteCaller
@@ -74,7 +74,7 @@ class Harness:
             self._host(self.controllers_client, clock),
             self.journal,
             Engine(plugins or load_plugins(), monotonic=clock.monotonic),
-            spread_compiler(),
+            decision_chain(),
             options=ScheduleOptions(workers=2, plugin_retry_s=0.05, reports_wait_s=0.05),
             caller=caller,
         )

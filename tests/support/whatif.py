@@ -14,7 +14,7 @@ from federation.api.resources import (
     PROPAGATION_POLICIES,
 )
 from federation.apimachinery.resources import Object, Resource
-from federation.features.catalogue import spread_compiler
+from federation.features.catalogue import decision_chain
 from federation.planning.federatedobject import builder
 from federation.planning.overrides.policymatching import idle_controllers
 from federation.scheduling.framework.registry import load_plugins
@@ -26,7 +26,7 @@ from federation.scheduling.whatif.planresult import Plan
 from federation.scheduling.whatif.state import CompiledState, ObjectChange, ObjectSet
 
 PLUGINS = load_plugins(selects=selects)
-SPREADS = spread_compiler()
+SPREADS = decision_chain()
 DEPLOYMENT: FederatedType = next(t for t in map(from_config, default_type_configs()) if t.name == "deployments.apps")
 _SERVED = [{"group": "apps", "version": "v1", "kind": "Deployment", "pluralName": "deployments", "scope": "Namespaced"}]
 

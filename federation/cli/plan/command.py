@@ -25,7 +25,7 @@ from federation.apimachinery.webhookclient import WebhookClient
 from federation.cli.plan.output import print_plan
 from federation.client.client import Client
 from federation.client.retryingwebhookclient import RetryingWebhookClient
-from federation.features.catalogue import feature_forecasts, spread_compiler
+from federation.features.catalogue import decision_chain, feature_forecasts
 from federation.plans.diffs import without_secrets
 from federation.plans.documents import Document
 from federation.plans.edits import Verb, get_or_none
@@ -175,7 +175,7 @@ async def make_planner(context: KubeconfigContext) -> AsyncIterator[Planner]:
         async with context.client() as host:
             caller = RemoteCaller(RetryingWebhookClient(webhooks, clock=clock))
             yield Planner(
-                host, load_plugins(selects=selects), spread_compiler(), caller, clock, forecasts=feature_forecasts()
+                host, load_plugins(selects=selects), decision_chain(), caller, clock, forecasts=feature_forecasts()
             )
     finally:
         await webhooks.close()

@@ -23,7 +23,7 @@ from federation.cli.replay import sources
 from federation.cli.replay.otherworldoptions import read_changes
 from federation.cli.replay.output import print_verdict
 from federation.cli.replay.worldoutput import print_comparison
-from federation.features.catalogue import spread_compiler
+from federation.features.catalogue import decision_chain
 from federation.plans.recordfiles import write_records
 from federation.plans.replays import Selection, compare
 from federation.scheduling.framework.registry import load_plugins
@@ -141,7 +141,7 @@ async def replay(
     if changes:
         selection = Selection(period.since_us, period.until_us, namespace)
         now_us = to_us(SystemClock().now())
-        comparison = compare(chunks, changes, selection, now_us, load_plugins(selects=selects), spread_compiler())
+        comparison = compare(chunks, changes, selection, now_us, load_plugins(selects=selects), decision_chain())
         print_comparison(comparison, output, time.perf_counter() - started_s)
         return DIFFERENT if comparison.different else EQUAL
     verdict = redecide_all(chunks, period)
@@ -170,7 +170,7 @@ def _redecide(segment: Sequence[Chunk], period: Period) -> Verdict:
     verdict = Verdict()
     with without_collector():  # a segment's records are bounded, and what is read from them has no cycles
         for again in redecide(
-            read(segment), load_plugins(selects=selects), spread_compiler(), period.since_us, period.until_us
+            read(segment), load_plugins(selects=selects), decision_chain(), period.since_us, period.until_us
         ):
             verdict.add(again)
     return verdict

@@ -15,7 +15,7 @@ from federation.admission.deviceselectors import selects
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import FederationError
 from federation.apimachinery.resources import Object
-from federation.features.catalogue import spread_compiler
+from federation.features.catalogue import decision_chain
 from federation.plans.recordfiles import read_records
 from federation.plans.replays import Selection, compare, to_json
 from federation.scheduling.framework.registry import load_plugins
@@ -37,7 +37,7 @@ def answer(order: Object) -> Object:
     added = {f"{name}-like-{number}": name for number, name in enumerate(order["addClusters"], 1)}
     changes = Changes(objects, frozenset(order["withoutClusters"]), added, {}, order["profile"])
     chunks = read_records(Path(order["records"]))
-    comparison = compare(chunks, changes, selection, now_us, load_plugins(selects=selects), spread_compiler())
+    comparison = compare(chunks, changes, selection, now_us, load_plugins(selects=selects), decision_chain())
     found = to_json(comparison)
     if kinds is not None:  # the use of all CPUs is a number of the fleet
         for pair in (found["total"], *found["byHour"]):

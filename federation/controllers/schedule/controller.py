@@ -56,6 +56,7 @@ from federation.runtime.host import Host
 from federation.runtime.subscription import Triggers
 from federation.runtime.toleratedtaints import ToleratedTaints
 from federation.scheduling.annotationswitch import AnnotationPolicy
+from federation.scheduling.chain import Chain
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.occasions import UnitOptions
@@ -63,7 +64,6 @@ from federation.scheduling.replay.logentries import Header
 from federation.scheduling.replay.projection import RECORDED
 from federation.scheduling.replay.recorder import InputRecorder
 from federation.scheduling.triggers import TriggerSource, clusters_left
-from federation.scheduling.workloadspreads import SpreadCompiler
 
 Handler = Callable[[Object | None, Object | None], None]
 
@@ -112,7 +112,7 @@ class ScheduleController:
         host: Host,
         journal: Journal,
         engine: Engine,
-        spreads: SpreadCompiler,
+        chain: Chain,
         *,
         options: ScheduleOptions | None = None,
         caller: RemoteCaller | None = None,
@@ -123,8 +123,9 @@ class ScheduleController:
         self._begin_records = partial(_begin_records, host, journal.inputs, _to_header(chosen, engine.registry))
         self._webhook_client = caller.webhook_client if caller is not None else None
         self.cache = cache = InputCache(
-            spreads,
+            chain,
             assumed_s=chosen.assumed_s,
+            options=chosen.units,
             annotation_policy=AnnotationPolicy(is_allowed=chosen.allows_annotations),
             triggers=TriggerSource(as_kubeadmiral=chosen.writes_kubeadmiral_triggers),
         )
@@ -133,7 +134,7 @@ class ScheduleController:
         self._guard = Guard(host, cache, chosen.guard)
         evicting = EvictingClusters(host.informers, host.clock, chosen.failover.halts)
         self._failover = Failover(host, evicting, chosen.failover)
-        decider = Decider(cache, host.objects, engine, caller, host.clock, chosen.units, journal.inputs)
+        decider = Decider(cache, host.objects, engine, caller, host.clock, journal.inputs)
         definitions = DefinitionWait(host.objects, host.clock)
         requeueing = Requeueing(cache, self._outages, tolerated or ToleratedTaints(), host.clock, chosen.reports_wait_s)
         self._reconciler = reconciler = Reconciler(

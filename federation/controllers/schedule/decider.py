@@ -23,22 +23,15 @@ from federation.plans.plugincalls import PluginCaller, call_all, drive
 from federation.runtime.controller import Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.scheduling.affinity.relations import relations_of
-from federation.scheduling.attempt import (
-    Assessment,
-    Due,
-    SchedulingAttempt,
-    assess,
-    assume,
-    start_attempt,
-    tolerated_until,
-)
+from federation.scheduling.assessment import Assessment, Due, assess
+from federation.scheduling.attempt import SchedulingAttempt, assume, start_attempt, tolerated_until
 from federation.scheduling.changenames import causing_changes
 from federation.scheduling.decisioninputs import inputs_of, object_hash
 from federation.scheduling.divisibility import duplicate_reason, with_divided_kind
 from federation.scheduling.engine import Decision, Engine
 from federation.scheduling.explain import to_explanation
 from federation.scheduling.framework.types import PluginRequest, PluginResponse
-from federation.scheduling.occasions import UnitOptions
+from federation.scheduling.occasions import Occasion
 from federation.scheduling.pendingreplicas import with_added_only
 from federation.scheduling.queueinghints import QueueingHint, queueing_hint_for
 from federation.scheduling.quotas import charge_of_decision
@@ -122,7 +115,6 @@ class Decider:
         engine: Engine,
         caller: PluginCaller | None,
         clock: Clock,
-        options: UnitOptions,
         inputs: InputRecorder,
     ) -> None:
         self._inputs = inputs
@@ -131,7 +123,6 @@ class Decider:
         self._engine = engine
         self._caller = caller
         self._clock = clock
-        self._options = options
 
     def dated(self, patch: Object | None) -> Object | None:
         """Return the patch of a federated object with the time of the decision if it changes the placement."""
@@ -164,19 +155,16 @@ class Decider:
         completes: bool = False,
     ) -> Assessment:
         """Return whether the object is to be scheduled."""
-        return assess(
-            context.attempt,
-            self._cache,
-            snapshot,
-            now=self._clock.now(),
+        occasion = Occasion(
+            self._clock.now(),
             is_unschedulable=context.key in self._cache.unschedulable,
             can_place_more=self._cache.unplaced.is_due(context.key, self._clock.now()),
             is_plugin_back=is_plugin_back,
             homes=homes,
             completes=completes,
-            options=self._options,
             assumed=self._cache.assume_cache.snapshot(self._clock.monotonic()),
         )
+        return assess(context.attempt, self._cache, self._cache.chain, snapshot, occasion)
 
     def tolerated_until(self, key: Key) -> dict[str, datetime]:
         """Return until when the object, as it is now, tolerates the taints of its clusters; {} without an end."""
@@ -188,7 +176,7 @@ class Decider:
         policies = self._cache.policies
         ref = policies.match(federated)
         attempt = SchedulingAttempt(federated, federated_type, ref, policies.policy_of(federated, ref), {})
-        return tolerated_until(attempt, self._cache, snapshot, self._options)
+        return tolerated_until(attempt, self._cache, snapshot)
 
     def has_other_relations(self, context: AttemptContext, due: Due, snapshot: Snapshot) -> bool:
         """Return whether workloads that the object has to do with moved since the decision.

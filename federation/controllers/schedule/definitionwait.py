@@ -15,7 +15,7 @@ from federation.controllers.schedule import names
 from federation.controllers.schedule.decider import AttemptContext
 from federation.planning.federatedobject.placements import effective_placement
 from federation.runtime.federatedobjects import FederatedObjects
-from federation.scheduling.attempt import Unschedulable
+from federation.scheduling.answers import Wait
 from federation.scheduling.engine import Decision
 from federation.scheduling.queueinghints import QueueingHint
 from federation.scheduling.snapshot import Snapshot
@@ -46,10 +46,10 @@ class DefinitionWait:
             return frozenset()
         return effective_placement(definition) & lacking
 
-    def failure(self, clusters: Iterable[str]) -> Unschedulable:
+    def failure(self, clusters: Iterable[str]) -> Wait:
         """Return what the object's condition says meanwhile."""
         text = f"the definition of its kind is on its way to {', '.join(sorted(clusters))}"
-        return Unschedulable(names.REASON_AWAITS_DEFINITION, text)
+        return Wait(names.REASON_AWAITS_DEFINITION, text)
 
     def hint(self, hint: QueueingHint, federated: Object) -> QueueingHint:
         """Return the hint, which also ends the wait at its time."""

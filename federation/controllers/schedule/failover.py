@@ -45,7 +45,8 @@ from federation.runtime.controller import Key, key_of
 from federation.runtime.events import WARNING
 from federation.runtime.host import Host
 from federation.scheduling.annotationoverrides import overrides_from_annotations
-from federation.scheduling.attempt import Annotations, Due
+from federation.scheduling.assessment import Due
+from federation.scheduling.attempt import Annotations
 from federation.scheduling.engine import Decision
 from federation.scheduling.policyspec import Policy
 from federation.scheduling.snapshot import Snapshot
@@ -129,9 +130,7 @@ class Failover:
     def returns(self, federated: Object, policy: Policy | None) -> Returns:
         """Return what may return to clusters that were lost or drained."""
         record = eviction_record(federated)
-        if not record.left or policy is None or policy.is_sticky:
-            return Returns()
-        if not self._may_return(federated, policy):
+        if not record.left or policy is None or policy.is_sticky or not self._may_return(federated, policy):
             return Returns()
         rules, migrates = policy.failback, policy.has_auto_migration
         type_ = self._objects.type_of(federated)

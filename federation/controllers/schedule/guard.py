@@ -26,7 +26,8 @@ from federation.planning.guard.volumepermit import FREE, VolumePermit
 from federation.runtime.controller import key_of
 from federation.runtime.events import WARNING
 from federation.runtime.host import Host
-from federation.scheduling.attempt import Annotations, Due
+from federation.scheduling.assessment import Due
+from federation.scheduling.attempt import Annotations
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.volumefacts import permit_of_decision

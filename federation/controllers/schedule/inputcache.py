@@ -8,42 +8,30 @@ from collections.abc import Iterable
 
 from federation.controllers.schedule.unschedulable import UnschedulableObjects
 from federation.runtime.controller import Key
-from federation.scheduling.affinity.index import WorkloadIndex
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.assumedreplicas import AssumeCache
-from federation.scheduling.jobqueues import QueueIndex
-from federation.scheduling.policymatching import PolicyIndex
+from federation.scheduling.chain import Chain
+from federation.scheduling.occasions import UnitOptions
 from federation.scheduling.policyspec import PolicyRef
-from federation.scheduling.profiles import Profiles
-from federation.scheduling.projectsnapshots import ProjectSnapshots
-from federation.scheduling.quotas import QuotaLedger
-from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
-from federation.scheduling.workloadspreads import SpreadCompiler, SpreadIndex
+from federation.scheduling.world import World
 
 
-class InputCache:
-    """Inputs of decisions other than the object itself, and its state between decisions."""
+class InputCache(World):
+    """The present world, and the state of objects between decisions."""
 
     def __init__(
         self,
-        spreads: SpreadCompiler,
+        chain: Chain,
         *,
         assumed_s: float = 60.0,
+        options: UnitOptions | None = None,
         annotation_policy: AnnotationPolicy | None = None,
         triggers: TriggerSource | None = None,
     ) -> None:
-        self.annotation_policy = annotation_policy or AnnotationPolicy()
-        self.clusters = ClusterCache()
-        self.scoped = ProjectSnapshots(self.clusters)
+        super().__init__(chain.spreads, options=options, annotation_policy=annotation_policy, triggers=triggers)
+        self.chain = chain
         self.assume_cache = AssumeCache(assumed_s)
-        self.policies = PolicyIndex()
-        self.profiles = Profiles()
-        self.spreads = SpreadIndex(spreads)
-        self.quotas = QuotaLedger()
-        self.workloads = WorkloadIndex()
-        self.queues = QueueIndex()
-        self.triggers = triggers or TriggerSource()
         self.unschedulable = UnschedulableObjects()
         self.unplaced = UnschedulableObjects()
         """Placed objects with unplaced replicas."""

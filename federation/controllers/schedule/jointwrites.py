@@ -23,7 +23,8 @@ from federation.planning.guard.losses import lost_clusters
 from federation.planning.guard.record import held_move
 from federation.planning.guard.undo import requested_undo
 from federation.runtime.controller import Key, Result
-from federation.scheduling.attempt import Deferred, Due
+from federation.scheduling.answers import Deferred
+from federation.scheduling.assessment import Due
 from federation.scheduling.jobqueues import admission_of
 
 

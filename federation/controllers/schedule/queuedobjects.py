@@ -12,7 +12,8 @@ from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import WRITER, Reporter
 from federation.controllers.schedule.unschedulable import UnschedulableRecord
 from federation.runtime.federatedobjects import FederatedObjects
-from federation.scheduling.attempt import Due, Unschedulable
+from federation.scheduling.answers import Wait
+from federation.scheduling.assessment import Due
 from federation.scheduling.attemptpatches import withdrawing_patch
 from federation.scheduling.engine import Decision
 from federation.scheduling.jobqueues import Admission, Phase, admission_of, is_lost, to_lost, to_refused
@@ -36,7 +37,7 @@ class QueuedObjects:
             return None
         return to_lost(admission, context.attempt.current(), self._reporter.now())
 
-    def refused(self, context: AttemptContext, failure: Unschedulable, decision: Decision | None) -> Admission | None:
+    def refused(self, context: AttemptContext, failure: Wait, decision: Decision | None) -> Admission | None:
         """Return the record of an admitted object that found no place: it holds its quota no longer."""
         admission = admission_of(context.federated)
         if admission is None or admission.phase is not Phase.ADMITTED or context.attempt.current():
@@ -56,7 +57,7 @@ class QueuedObjects:
             federated = written
         self._cache.unplaced.remove(context.key)
         subject = replace(context.subject, federated=federated)
-        failure = Unschedulable(names.REASON_QUEUED, message)
+        failure = Wait(names.REASON_QUEUED, message)
         await self._reporter.failed(subject, failure, has_placement=False)
         explanation = {**context.undecided(failure.reason, message), "placements": {}}
         recorded_at = await self._reporter.journal(subject, failure.reason, explanation, context.started_s)

@@ -35,14 +35,8 @@ from federation.planning.guard.losses import held_placement, lost_clusters
 from federation.planning.guard.volumepermit import VolumePermit
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.federatedobjects import FederatedObjects
-from federation.scheduling.attempt import (
-    Assessment,
-    Deferred,
-    Due,
-    Skipped,
-    Unschedulable,
-    Withdrawn,
-)
+from federation.scheduling.answers import Deferred, Leave, Skipped, Wait
+from federation.scheduling.assessment import Assessment, Due
 from federation.scheduling.attemptpatches import placement_patch, restoring_patch, unchanged_patch
 from federation.scheduling.engine import Decision, Outcome, Placements
 from federation.scheduling.explain import digest_of_failure
@@ -117,14 +111,14 @@ class Reconciler:
             return DONE
         match assessment:
             case Due() if self._decider.is_retry_pointless(context, assessment):
-                await self._write_unchanged(context, Unschedulable("", ""))
+                await self._write_unchanged(context, Wait("", ""))
                 return self._requeueing.at_hinted_time(key)
             case Due():
                 with self._requeueing.retry(key):
                     return await self._schedule(context, assessment, snapshot)
-            case Unschedulable():
+            case Wait():
                 await self._fail(context, assessment)
-            case Withdrawn():
+            case Leave():
                 await self._queued.leave(context, admission_of(context.federated), assessment.message)
             case Deferred():
                 return _earlier(_earlier(await self.defer(context, assessment), returns.wait_s), completion.wait_s)
@@ -164,7 +158,7 @@ class Reconciler:
             return await self._write_eased(context, due, decided, eased, snapshot, volumes)
         hint = self._decider.hint_for(decision, due)
         self._cache.quotas.wait(context.key.namespace, context.key, is_short=bool(decision.exceeded))
-        failure = Unschedulable(decision.outcome, decision.reason)
+        failure = Wait(decision.outcome, decision.reason)
         inputs_hash = self._decider.inputs_hash(context, due)
         await self._fail(context, failure, decided.explanation, inputs_hash=inputs_hash, hint=hint, decision=decision)
         if self._decider.has_other_relations(context, due, snapshot):
@@ -213,7 +207,7 @@ class Reconciler:
         patch, _ = placement_patch(context.attempt, due, kept, decision.reason, is_held=True)
         await self._write(context, patch)
         leaving = ",".join(sorted(lost_clusters(context.attempt.current(), decision.placements)))
-        failure = Unschedulable(REASON_FROZEN, f"{frozen.message}; it would leave clusters [{leaving}]")
+        failure = Wait(REASON_FROZEN, f"{frozen.message}; it would leave clusters [{leaving}]")
         reported = context.undecided(failure.reason, failure.message)
         last, digest = self._cache.unschedulable.get(context.key), digest_of_failure(reported)
         if last is None or last.digest != digest:
@@ -276,7 +270,7 @@ class Reconciler:
         await self._write(context, patch)
         self._cache.unschedulable.remove(context.key)
         if is_news:
-            failure = Unschedulable(names.REASON_HELD, permitted.message)
+            failure = Wait(names.REASON_HELD, permitted.message)
             await self._reporter.failed(context.subject, failure, has_placement=True)
             await self._reporter.journal(
                 context.subject,
@@ -362,12 +356,12 @@ class Reconciler:
             await self._reporter.tried_again(context.subject, decision.outcome, explanation, context.started_s)
             return
         hint = NO_CLUSTER_CHANGE if decided.has_called_plugins else ANY_CLUSTER_CHANGE
-        await self._fail(context, Unschedulable(decision.outcome, decision.reason), explanation, hint=hint)
+        await self._fail(context, Wait(decision.outcome, decision.reason), explanation, hint=hint)
 
     async def _fail(
         self,
         context: AttemptContext,
-        failure: Unschedulable,
+        failure: Wait,
         explanation: dict[str, Any] | None = None,
         *,
         inputs_hash: str = "",

@@ -31,7 +31,7 @@ from federation.planning.status.schedulingsummary import describe_move
 from federation.runtime.controller import Key
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
-from federation.scheduling.attempt import Unschedulable
+from federation.scheduling.answers import Wait
 from federation.scheduling.engine import Decision, Outcome, Placements
 from federation.scheduling.policyspec import PolicyRef
 
@@ -95,7 +95,7 @@ class Reporter:
 
     # -- the condition Scheduled
 
-    async def failed(self, subject: Subject, failure: Unschedulable, *, has_placement: bool) -> None:
+    async def failed(self, subject: Subject, failure: Wait, *, has_placement: bool) -> None:
         """Set Scheduled=False and emit an event; `has_placement`: the object keeps its last placement."""
         message = f"{failure.message}; the last placement stays" if has_placement else failure.message
         if failure.reason in (names.REASON_QUEUED, names.REASON_POD_GROUP):

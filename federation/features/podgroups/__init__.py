@@ -4,13 +4,14 @@
 them (`scheduling/podgroups.py`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from federation.featureapi.feature import Feature, Loop
 
 if TYPE_CHECKING:
     from federation.featureapi.surroundings import Surroundings
+    from federation.scheduling.chain import Step
 
 
 def _controllers(surroundings: "Surroundings") -> Mapping[str, Loop]:
@@ -19,4 +20,10 @@ def _controllers(surroundings: "Surroundings") -> Mapping[str, Loop]:
     return {"podgroups": PodGroupController(surroundings.host)}
 
 
-FEATURE = Feature("podgroups", page="podgroups.md", controllers=_controllers)
+def _steps() -> Sequence["Step"]:
+    from federation.features.podgroups.groupgate import STEPS
+
+    return STEPS
+
+
+FEATURE = Feature("podgroups", page="podgroups.md", controllers=_controllers, steps=_steps)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from federation.api.v1alpha1.base import Kind
     from federation.featureapi.surroundings import Surroundings
     from federation.runtime.host import Host
+    from federation.scheduling.chain import Step
     from federation.web.ui.screen import Screen
     from federation.web.view import View
 
@@ -49,12 +50,19 @@ def _queue() -> Any:
     return queue_command
 
 
+def _steps() -> Sequence["Step"]:
+    from federation.features.queues.queuesteps import STEPS
+
+    return STEPS
+
+
 FEATURE = Feature(
     "queues",
     page="queues.md",
     kinds=_kinds,
     rights=Rights(read=(JOB_QUEUES,)),
     controllers=_controllers,
+    steps=_steps,
     views=_views,
     screens=_screens,
     commands={"queue": _queue},

@@ -26,7 +26,8 @@ from federation.apimachinery.quantity import to_milli
 from federation.apimachinery.resources import Object, Resource
 from federation.planning.cost.ratelist import label_changes
 from federation.planning.cost.rates import Rates, rates_from
-from federation.scheduling.attempt import Due
+from federation.scheduling.assessment import Due
+from federation.scheduling.chain import Chain
 from federation.scheduling.engine import Placements
 from federation.scheduling.framework.assumed import Request
 from federation.scheduling.framework.registry import PluginRegistry
@@ -45,7 +46,6 @@ from federation.scheduling.replay.logentries import (
 from federation.scheduling.replay.projection import RESOURCE_OF, project, with_triggers
 from federation.scheduling.replay.redecide import decide_again
 from federation.scheduling.replay.world import ReplayWorld
-from federation.scheduling.workloadspreads import SpreadCompiler
 
 _WorldKey = tuple[Resource, str, str]
 HOUR_US = 3_600_000_000
@@ -120,9 +120,9 @@ class OtherWorld(ReplayWorld):
     """A replayed world whose objects differ from the recorded ones."""
 
     def __init__(
-        self, header: Header, installed: PluginRegistry, spreads: SpreadCompiler, changes: Changes, shifts: "Shifts"
+        self, header: Header, installed: PluginRegistry, chain: Chain, changes: Changes, shifts: "Shifts"
     ) -> None:
-        super().__init__(header, installed, spreads)
+        super().__init__(header, installed, chain)
         self.recorded: dict[_WorldKey, Object] = {}
         self._changes = changes
         self._shifts = shifts
@@ -280,7 +280,7 @@ class _Course:
 def redecide_elsewhere(
     entries: Iterable[Entry],
     installed: PluginRegistry,
-    spreads: SpreadCompiler,
+    chain: Chain,
     changes: Changes,
     since_us: int,
     until_us: int,
@@ -296,7 +296,7 @@ def redecide_elsewhere(
     is_checked = False
     for entry in entries:
         if isinstance(entry, Header):
-            world, in_segment, is_checked = OtherWorld(entry, installed, spreads, changes, shifts), set(), False
+            world, in_segment, is_checked = OtherWorld(entry, installed, chain, changes, shifts), set(), False
             continue
         if world is None:
             raise ConfigurationError("the records do not begin with a segment")

@@ -12,13 +12,15 @@ from typing import Any
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
-from federation.scheduling.attempt import Due, SchedulingAttempt, assess, start_attempt
+from federation.scheduling.assessment import Due, assess
+from federation.scheduling.attempt import SchedulingAttempt, start_attempt
+from federation.scheduling.chain import Chain
 from federation.scheduling.divisibility import with_divided_kind
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.quotaheadroom import Headroom, Quota
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import Cluster, Exchange, PluginResponse, SchedulingUnit
-from federation.scheduling.occasions import Surroundings
+from federation.scheduling.occasions import Occasion, Surroundings
 from federation.scheduling.pendingreplicas import with_added_only
 from federation.scheduling.quotas import replica_counts
 from federation.scheduling.replay.logentries import (
@@ -40,7 +42,6 @@ from federation.scheduling.replay.logentries import (
 from federation.scheduling.replay.projection import to_federated
 from federation.scheduling.replay.world import ReplayWorld
 from federation.scheduling.snapshot import Snapshot
-from federation.scheduling.workloadspreads import SpreadCompiler
 
 NOT_RECORDED = "the answers of its plugins were too large to be recorded"
 NO_ATTEMPT = "it is not decided now: its type or its policy is missing in the records"
@@ -98,7 +99,7 @@ class Verdict:
 
 
 def redecide(
-    entries: Iterable[Entry], installed: PluginRegistry, spreads: SpreadCompiler, since_us: int, until_us: int
+    entries: Iterable[Entry], installed: PluginRegistry, chain: Chain, since_us: int, until_us: int
 ) -> Iterator[Redecision]:
     """Yield every recorded decision of a period, made again; entries before it are read only."""
     world: ReplayWorld | None = None
@@ -107,7 +108,7 @@ def redecide(
         if isinstance(entry, Header):
             if world is not None:
                 world.clusters.release()
-            world, objects = ReplayWorld(entry, installed, spreads), {}
+            world, objects = ReplayWorld(entry, installed, chain), {}
             continue
         if world is None:
             raise ConfigurationError("the records do not begin with a segment")
@@ -153,16 +154,18 @@ def decide_again(
     due = assess(
         attempt,
         world,
+        world.chain,
         world.scoped.of(federated),
-        now=from_us(entry.at_us),
-        is_unschedulable=entry.is_unschedulable,
-        can_place_more=entry.can_place_more,
-        is_plugin_back=entry.is_plugin_back,
-        homes=frozenset(entry.homes),
-        completes=entry.completes,
-        options=world.options,
-        assumed=world.assumed,
-        recorded=_surroundings_of(entry),
+        Occasion(
+            from_us(entry.at_us),
+            is_unschedulable=entry.is_unschedulable,
+            can_place_more=entry.can_place_more,
+            is_plugin_back=entry.is_plugin_back,
+            homes=frozenset(entry.homes),
+            completes=entry.completes,
+            assumed=world.assumed,
+            recorded=_surroundings_of(entry),
+        ),
     )
     if not isinstance(due, Due):
         return f"it would not be decided: {type(due).__name__}"

@@ -22,44 +22,35 @@ from federation.api.resources import (
 )
 from federation.apimachinery.resources import NAMESPACES, GroupKind, Object, Resource, group_kind_of
 from federation.apimachinery.selectors import SelectorError
-from federation.scheduling.affinity.index import WorkloadIndex
 from federation.scheduling.annotationswitch import AnnotationPolicy
+from federation.scheduling.chain import Chain
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.assumed import AssumedReplicas, Changes, DisplacedCounts, Request
 from federation.scheduling.framework.registry import PluginRegistry
-from federation.scheduling.jobqueues import QueueIndex
 from federation.scheduling.occasions import UnitOptions
-from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import PolicyRef, compile_policy
-from federation.scheduling.profiles import Profiles
-from federation.scheduling.projectsnapshots import ProjectSnapshots
-from federation.scheduling.quotas import QuotaLedger
 from federation.scheduling.replay.logentries import AssumedChange, ClusterPlaces, Header, WorldChange, restored
 from federation.scheduling.replay.projection import RESOURCE_OF
-from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.webhooks.configuration import WebhookOptions, decisive_hash
 from federation.scheduling.webhooks.factory import admit, with_webhooks
-from federation.scheduling.workloadspreads import SpreadCompiler, SpreadIndex
+from federation.scheduling.world import World
 
 _WorldKey = tuple[Resource, str, str]
 
 
-class ReplayWorld:
-    """The inputs of decisions (`attempt.AttemptInputs`) from the beginning of a segment on."""
+class ReplayWorld(World):
+    """The world from the beginning of a segment on."""
 
-    def __init__(self, header: Header, installed: PluginRegistry, spreads: SpreadCompiler) -> None:
-        self.options = UnitOptions(counts_cpu_and_memory=header.counts_cpu_and_memory, toleration_s=header.toleration_s)
-        self.annotation_policy = AnnotationPolicy(is_allowed=header.allows_annotations)
-        self.triggers = TriggerSource(as_kubeadmiral=header.as_kubeadmiral)
-        self.clusters = ClusterCache()
-        self.scoped = ProjectSnapshots(self.clusters)
-        self.policies = PolicyIndex()
-        self.profiles = Profiles()
-        self.spreads = SpreadIndex(spreads)
-        self.quotas = QuotaLedger()
-        self.workloads = WorkloadIndex()
-        self.queues = QueueIndex()
+    def __init__(self, header: Header, installed: PluginRegistry, chain: Chain) -> None:
+        units = UnitOptions(counts_cpu_and_memory=header.counts_cpu_and_memory, toleration_s=header.toleration_s)
+        super().__init__(
+            chain.spreads,
+            options=units,
+            annotation_policy=AnnotationPolicy(is_allowed=header.allows_annotations),
+            triggers=TriggerSource(as_kubeadmiral=header.as_kubeadmiral),
+        )
+        self.chain = chain
         self.engine = Engine(installed)
         self.assumed = AssumedReplicas({}, DisplacedCounts(), 0)
         self.places = ClusterPlaces()

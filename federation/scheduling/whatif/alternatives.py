@@ -14,7 +14,8 @@ import msgspec
 from federation.apimachinery.annotationrecords import to_time
 from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.federatedobject.placements import effective_placement
-from federation.scheduling.attempt import Due, assess, start_attempt
+from federation.scheduling.assessment import Due, assess
+from federation.scheduling.attempt import start_attempt
 from federation.scheduling.deadlines import (
     SHOWN_MAX,
     Deadline,
@@ -27,6 +28,7 @@ from federation.scheduling.engine import Decision
 from federation.scheduling.framework.gangfit import find_shortfall, total_of
 from federation.scheduling.framework.types import Cluster, Exchange, Resources
 from federation.scheduling.jobqueues import ADMISSION, Admission, Phase, admission_of, is_lasting
+from federation.scheduling.occasions import Occasion
 from federation.scheduling.podrequest import counted_demand_of
 from federation.scheduling.whatif.state import CompiledState
 
@@ -49,7 +51,7 @@ def compare_clusters(
     attempt = start_attempt({**federated, "metadata": {**metadata, "annotations": annotations}}, type_, state.policies)
     if attempt is None:
         return []
-    assessment = assess(attempt, state, snapshot, now=now, is_unschedulable=False)
+    assessment = assess(attempt, state, state.chain, snapshot, Occasion(now))
     if not isinstance(assessment, Due):
         return []
     decision = yield from state.engine.run(assessment.unit, snapshot, assessment.profile, now=now)

@@ -27,7 +27,9 @@ from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.policymatching import idle_controllers, subject_of_federated
 from federation.planning.rendering.memberobject import divided_replicas
 from federation.planning.rendering.retention import is_replicas_retained
-from federation.scheduling.attempt import Deferred, Due, Skipped, Unschedulable
+from federation.scheduling.answers import Deferred, Skipped, Wait
+from federation.scheduling.assessment import Due
+from federation.scheduling.chain import Chain
 from federation.scheduling.divisibility import duplicate_reason
 from federation.scheduling.engine import Outcome
 from federation.scheduling.explain import to_explanation
@@ -51,7 +53,6 @@ from federation.scheduling.whatif.planresult import (
 )
 from federation.scheduling.whatif.rendered import member_objects_of, to_rows, to_waves, unplaced_of
 from federation.scheduling.whatif.state import OVERRIDES, CompiledState, ObjectChange, ObjectSet
-from federation.scheduling.workloadspreads import SpreadCompiler
 
 _PARTNER_ROUNDS_MAX = 8
 """Workloads that follow each other in a longer chain are not computed to its end."""
@@ -59,7 +60,7 @@ ORDER_WARNING = "computed as one step"
 """The beginning of the warning about changes that were planned together."""
 _OUTCOMES: Mapping[type, str] = {
     Deferred: "Deferred",
-    Unschedulable: "Stuck",
+    Wait: "Stuck",
     Skipped: "Untouched",
     Due: "Due",
     type(None): "NoneType",
@@ -82,7 +83,7 @@ def compute(
     before: ObjectSet,
     changes: Iterable[ObjectChange],
     installed: PluginRegistry,
-    spreads: SpreadCompiler,
+    chain: Chain,
     *,
     now: datetime,
     is_explained: bool = False,
@@ -92,14 +93,14 @@ def compute(
 ) -> Exchange[Plan]:
     """Return the effect of the changes, and of what follows from them, on the objects.
 
-    `installed` are the plugins besides the webhooks among the objects; `spreads` reads WorkloadSpreads.
+    `installed` are the plugins besides the webhooks among the objects; `chain` has the steps of a decision.
     With `is_everything` all objects are computed, not only the affected ones. Explanations are large; `is_explained`
     adds them. `guard` are the limits of the guard, whose holds are foreseen.
     """
     requested = list(changes)
     changed = [*requested, *follows]
     after = before.with_changes(changed)
-    state = CompiledState(after, before, installed, spreads)
+    state = CompiledState(after, before, installed, chain)
     problems = [*state.problems, *filter(None, map(_removal_warning, changed))]
     subjects = _subjects(before, after, changed, state, problems, is_everything=is_everything)
     runs: dict[tuple[str, str], PipelineRun | None] = {}
@@ -327,7 +328,7 @@ def _based_on(run: PipelineRun, state: CompiledState) -> list[tuple[Resource, st
 def _is_stuck(run: PipelineRun) -> bool:
     if run.decision is not None:
         return not run.decision.is_success
-    return isinstance(run.assessment, Unschedulable)
+    return isinstance(run.assessment, Wait)
 
 
 def _unplaced(run: PipelineRun | None, type_: FederatedType) -> int:

@@ -18,20 +18,14 @@ from federation.planning.federatedobject import namespaces, pendingcontrollers
 from federation.planning.overrides.entries import plan_override_patch
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.policymatching import subject_of_federated
-from federation.scheduling.attempt import (
-    Assessment,
-    Deferred,
-    Due,
-    SchedulingAttempt,
-    Unschedulable,
-    assess,
-    assume,
-    start_attempt,
-)
+from federation.scheduling.answers import Deferred, Wait
+from federation.scheduling.assessment import Assessment, Due, assess
+from federation.scheduling.attempt import SchedulingAttempt, assume, start_attempt
 from federation.scheduling.attemptpatches import placement_patch, unchanged_patch
 from federation.scheduling.divisibility import with_divided_kind
 from federation.scheduling.engine import Decision
 from federation.scheduling.framework.types import Exchange
+from federation.scheduling.occasions import Occasion
 from federation.scheduling.pendingreplicas import with_added_only
 from federation.scheduling.quotas import charge_of_decision, key_in
 from federation.scheduling.relatedworkloads import placed_in, to_workload
@@ -118,23 +112,16 @@ def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Obje
     if attempt is None:
         return None
     run.add_problem(attempt.problem)
-    if isinstance(run.assessment, Unschedulable) or (run.decision and not run.decision.is_success):
-        return unchanged_patch(attempt, Unschedulable("", ""))
+    if isinstance(run.assessment, Wait) or (run.decision and not run.decision.is_success):
+        return unchanged_patch(attempt, Wait("", ""))
     snapshot = state.scoped.of(run.federated)
     assumed = state.assume_cache.snapshot(_AT_ONCE_S)
     can_place_more = run.decision is None and attempt.has_unplaced_replicas()
-    assessment = assess(
-        attempt,
-        state,
-        snapshot,
-        now=now,
-        is_unschedulable=run.is_unschedulable,
-        can_place_more=can_place_more,
-        assumed=assumed,
-    )
+    occasion = Occasion(now, run.is_unschedulable, can_place_more, assumed=assumed)
+    assessment = assess(attempt, state, state.chain, snapshot, occasion)
     if run.assessment is None:
         run.attempt, run.assessment = attempt, assessment
-    if isinstance(assessment, Unschedulable) and assessment.reason == names.REASON_QUEUED and not run.alternatives:
+    if isinstance(assessment, Wait) and assessment.reason == names.REASON_QUEUED and not run.alternatives:
         run.alternatives = yield from compare_clusters(run.federated, state, now)
     if not isinstance(assessment, Due):
         return unchanged_patch(attempt, assessment)
@@ -142,7 +129,7 @@ def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Obje
     decision = with_added_only(decision) if assessment.quiet.only_adds else decision
     run.decision = decision = with_divided_kind(decision, attempt, assessment)
     if not decision.is_success:
-        return unchanged_patch(attempt, Unschedulable(decision.outcome, decision.reason))
+        return unchanged_patch(attempt, Wait(decision.outcome, decision.reason))
     run.is_unschedulable = False
     metadata = run.federated["metadata"]
     assume(state.assume_cache, (metadata.get("namespace"), metadata["name"]), decision, _AT_ONCE_S)
@@ -189,7 +176,7 @@ def reason_of(run: PipelineRun) -> str:
         case Deferred():
             deferred = assessment.comparison.deferred_reasons
             return f"not rescheduled: {describe_deferral(deferred)}" if deferred else ""
-        case Unschedulable():
+        case Wait():
             return assessment.message
         case None | Due():
             return ""

@@ -30,24 +30,17 @@ from federation.apimachinery.resources import NAMESPACES, GroupKind, Object, Res
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.overrides.policymatching import Bindings
 from federation.planning.waves.policychanges import without_record
-from federation.scheduling.affinity.index import WorkloadIndex
-from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.assumedreplicas import AssumeCache
+from federation.scheduling.chain import Chain
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry
-from federation.scheduling.jobqueues import QueueIndex
-from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import compile_policy
-from federation.scheduling.profiles import Profiles
-from federation.scheduling.projectsnapshots import ProjectSnapshots
-from federation.scheduling.quotas import QuotaLedger, charge_of, key_in
+from federation.scheduling.quotas import charge_of, key_in
 from federation.scheduling.relatedworkloads import key_of, to_workload
-from federation.scheduling.snapshot import ClusterCache
-from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.webhooks.configuration import decisive_hash
 from federation.scheduling.webhooks.factory import admit, with_webhooks
 from federation.scheduling.whatif.holding import HOLDING, Holding
-from federation.scheduling.workloadspreads import SpreadCompiler, SpreadIndex
+from federation.scheduling.world import World
 
 PROPAGATION = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
 OVERRIDES = (OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES)
@@ -125,48 +118,39 @@ class ObjectSet:
         return changed
 
 
-class CompiledState:
+class CompiledState(World):
     """Objects compiled for decisions. An invalid change leaves the version of `before` in force."""
 
-    def __init__(
-        self, objects: ObjectSet, before: ObjectSet, installed: PluginRegistry, spreads: SpreadCompiler
-    ) -> None:
+    def __init__(self, objects: ObjectSet, before: ObjectSet, installed: PluginRegistry, chain: Chain) -> None:
+        super().__init__(chain.spreads)
+        self.chain = chain
         self.problems: list[str] = []
         self.federated = objects.federated
-        self.triggers = TriggerSource()
         self.assume_cache = AssumeCache()
-        self.annotation_policy = AnnotationPolicy()
         for namespace in objects.list(NAMESPACES):
             self.annotation_policy.put(namespace)
         self.types = federated_types(objects, self.problems)
         self.cluster_objects = {cluster["metadata"]["name"]: cluster for cluster in objects.list(FEDERATED_CLUSTERS)}
         self.holding = Holding({each: objects.list(each) for each in HOLDING}, self.cluster_objects)
         self.problems += [_UNREAD.format(each.plural) for each in before.unread]
-        self.clusters = ClusterCache()
         for cluster in self.cluster_objects.values():
             self.clusters.update(cluster)
-        self.scoped = ProjectSnapshots(self.clusters)
         for project in objects.list(PROJECTS):
             self.scoped.projects.put(project)
-        self.policies = self._policies(objects, before)
-        self.profiles = Profiles()
+        self._put_policies(objects, before)
         for profile in objects.list(SCHEDULING_PROFILES):
             self.profiles.put(profile)
-        self.spreads = SpreadIndex(spreads)
         for spread in objects.list(WORKLOAD_SPREADS):
             if problem := self.spreads.put(spread):
                 self.problems.append(f"{WORKLOAD_SPREADS.kind} {spread['metadata']['name']}: {problem}")
-        self.quotas = QuotaLedger()
         for quota in objects.list(FEDERATED_RESOURCE_QUOTAS):
             self.quotas.put(quota)
         for federated in objects.federated():
             if (namespace := federated["metadata"].get("namespace", "")) in self.quotas:
                 charge = charge_of(federated, self.type_of(federated["spec"]["template"]))
                 self.quotas.observe(namespace, key_in(federated), charge)
-        self.queues = QueueIndex()
         for queue in objects.list(JOB_QUEUES):
             self.queues.put(*_name(queue))
-        self.workloads = WorkloadIndex()
         self.workloads.is_active = self.policies.has_workload_rules
         for federated in objects.federated() if self.workloads.is_active else ():
             self.observe(federated)
@@ -193,20 +177,18 @@ class CompiledState:
         waiters = self.workloads.observe(key_of(federated), to_workload(federated, type_, policy))
         return waiters.to_check | waiters.to_retry
 
-    def _policies(self, objects: ObjectSet, before: ObjectSet) -> PolicyIndex:
-        index = PolicyIndex()
+    def _put_policies(self, objects: ObjectSet, before: ObjectSet) -> None:
         for resource in PROPAGATION:
             for source in objects.list(resource):
                 namespace, name = _name(source)
                 try:
                     # What a plan changes is shown as it is in the end, after all waves.
                     is_new = before.get(resource, namespace, name) is not source
-                    index.put(compile_policy(without_record(source) if is_new else source))
+                    self.policies.put(compile_policy(without_record(source) if is_new else source))
                 except (SelectorError, ValueError, TypeError) as error:
                     self.problems.append(f"{resource.kind} {name} is not taken over: {error}")
                     if (old := before.get(resource, namespace, name)) is not None and old is not source:
-                        index.put(compile_policy(old))
-        return index
+                        self.policies.put(compile_policy(old))
 
     def _plugins(self, objects: ObjectSet, installed: PluginRegistry) -> PluginRegistry:
         webhooks = []

@@ -18,7 +18,7 @@ from federation.apimachinery.resources import CLUSTER_ROLE_BINDINGS, SERVICE_ACC
 from federation.apiserver.auth.clientcertificates import Peer
 from federation.client.http import HTTPClient
 from federation.controllers.cluster.memberaccount import request_token
-from federation.features.catalogue import spread_compiler
+from federation.features.catalogue import decision_chain
 from federation.hosting.access import HostAccess
 from federation.hosting.endpoint import Endpoint
 from federation.hosting.userinterface import UserInterface, without_identity
@@ -35,7 +35,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 
 
 def interface(client: HTTPClient, endpoint: Any, host: Connection) -> UserInterface:  # noqa: F811
     clock = SystemClock()
-    planners = Planners(load_plugins(), spread_compiler(), None, clock)
+    planners = Planners(load_plugins(), decision_chain(), None, clock)
     mount = uiapp.mount(lambda: b"key", clock, planners)
     return UserInterface(mount, endpoint, host, HostAccess(client, clock), clock)
 

@@ -10,50 +10,30 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType, default_type_configs, from_config
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.mergepatch import without_nulls
-from federation.features.catalogue import spread_compiler
-from federation.scheduling.affinity.index import WorkloadIndex
-from federation.scheduling.annotationswitch import AnnotationPolicy
-from federation.scheduling.attempt import (
-    Assessment,
-    Deferred,
-    Due,
-    SchedulingAttempt,
-    Skipped,
-    Unschedulable,
-    assess,
-    start_attempt,
-    tolerated_until,
-)
+from federation.features.catalogue import decision_chain
+from federation.scheduling.answers import Deferred, Skipped, Wait
+from federation.scheduling.assessment import Assessment, Due, assess
+from federation.scheduling.attempt import SchedulingAttempt, start_attempt, tolerated_until
 from federation.scheduling.attemptpatches import placement_patch, unchanged_patch
 from federation.scheduling.divisibility import duplicate_reason
 from federation.scheduling.framework.testing import NOW
-from federation.scheduling.jobqueues import QueueIndex
 from federation.scheduling.names import REASON_POLICY_NOT_FOUND, REASON_PROFILE_NOT_FOUND, REBALANCED
-from federation.scheduling.occasions import UnitOptions
+from federation.scheduling.occasions import Occasion, UnitOptions
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import compile_policy
-from federation.scheduling.profiles import Profiles
-from federation.scheduling.quotas import QuotaLedger
-from federation.scheduling.snapshot import ClusterCache
-from federation.scheduling.triggers import TriggerSource
-from federation.scheduling.workloadspreads import SpreadIndex
+from federation.scheduling.world import World
 
 TYPES = {t.name: t for t in map(from_config, default_type_configs())}
 TYPE = TYPES["deployments.apps"]
 MINE = f'[["{names.GLOBAL_SCHEDULER}"]]'
 
 
-class Inputs:
-    """The inputs of an attempt."""
+class Inputs(World):
+    """The world of an attempt."""
 
-    def __init__(self, *policies: dict[str, Any]) -> None:
-        self.policies, self.profiles, self.triggers = PolicyIndex(), Profiles(), TriggerSource()
-        self.annotation_policy = AnnotationPolicy()
-        self.spreads = SpreadIndex(spread_compiler())
-        self.quotas = QuotaLedger()
-        self.workloads = WorkloadIndex()
-        self.queues = QueueIndex()
-        self.clusters = ClusterCache()
+    def __init__(self, *policies: dict[str, Any], options: UnitOptions | None = None) -> None:
+        self.chain = decision_chain()
+        super().__init__(self.chain.spreads, options=options)
         for name in ("east", "west"):
             self.clusters.update({"metadata": {"name": name}, "status": {"conditions": [_true("Joined")]}})
         for policy in policies:
@@ -69,7 +49,7 @@ class Inputs:
     ) -> tuple[SchedulingAttempt, Assessment]:
         attempt = start_attempt(federated, type_, self.policies)
         assert attempt is not None
-        return attempt, assess(attempt, self, self.clusters.snapshot(), now=now, is_unschedulable=is_unschedulable)
+        return attempt, assess(attempt, self, self.chain, self.clusters.snapshot(), Occasion(now, is_unschedulable))
 
 
 def _true(type_: str) -> dict[str, str]:
@@ -156,9 +136,9 @@ def test_an_object_is_due_until_it_is_placed_by_current_inputs() -> None:
 
 def test_an_unschedulable_assessment_names_the_reason() -> None:
     _, assessment = Inputs().assess(a_federated())
-    assert assessment == Unschedulable(REASON_POLICY_NOT_FOUND, "PropagationPolicy default/p does not exist")
+    assert assessment == Wait(REASON_POLICY_NOT_FOUND, "PropagationPolicy default/p does not exist")
     _, assessment = Inputs(a_policy(schedulingProfile="gpu")).assess(a_federated())
-    assert isinstance(assessment, Unschedulable)
+    assert isinstance(assessment, Wait)
     assert assessment.reason == REASON_PROFILE_NOT_FOUND
 
 
@@ -213,7 +193,7 @@ def test_an_object_leaves_a_lost_cluster_when_its_toleration_ends_and_may_return
     placed = _placed(inputs, before, "east", "west")
     attempt, assessment = inputs.assess(placed, now=END - timedelta(seconds=1))
     assert isinstance(assessment, Deferred), "the outage itself needs no decision"
-    assert tolerated_until(attempt, inputs, inputs.clusters.snapshot(), UnitOptions()) == {"east": END}
+    assert tolerated_until(attempt, inputs, inputs.clusters.snapshot()) == {"east": END}
 
     _, assessment = inputs.assess(placed, now=END)
     assert isinstance(assessment, Due)
@@ -248,19 +228,19 @@ def test_an_object_that_stays_in_any_case_has_no_end(spec: dict[str, Any], annot
     inputs = Inputs(a_policy(**spec))
     _lost_since(inputs, "east", NOW)
     attempt, _ = inputs.assess(_placed(inputs, "", "east", **annotations))
-    assert tolerated_until(attempt, inputs, inputs.clusters.snapshot(), UnitOptions()) == {}
+    assert tolerated_until(attempt, inputs, inputs.clusters.snapshot()) == {}
 
 
 def test_the_tolerations_of_the_annotation_count_and_the_default_is_an_option() -> None:
-    inputs = Inputs(a_policy(**WHEN))
+    inputs = Inputs(a_policy(**WHEN), options=UnitOptions(toleration_s=20))
     _lost_since(inputs, "east", NOW)
     own = f'[{{"key": "{names.TAINT_UNREACHABLE}", "operator": "Exists", "tolerationSeconds": 7}}]'
     for annotations, seconds in (({names.TOLERATIONS: own}, 7), ({}, 20)):
         attempt, _ = inputs.assess(_placed(inputs, "", "east", **annotations))
-        found = tolerated_until(attempt, inputs, inputs.clusters.snapshot(), UnitOptions(toleration_s=20))
+        found = tolerated_until(attempt, inputs, inputs.clusters.snapshot())
         assert found == {"east": NOW + timedelta(seconds=seconds)}
     bare = replace(attempt, federated={**attempt.federated, "metadata": {"name": "x"}})
-    assert tolerated_until(bare, inputs, inputs.clusters.snapshot(), UnitOptions(toleration_s=20)) == found
+    assert tolerated_until(bare, inputs, inputs.clusters.snapshot()) == found
 
 
 @pytest.mark.parametrize(

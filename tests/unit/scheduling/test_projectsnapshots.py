@@ -7,9 +7,11 @@ from tests.unit.planning.projects.test_projectindex import a_project
 from tests.unit.scheduling.test_attempt import NOW, TYPE, Inputs, a_federated, a_policy
 
 from federation.planning.federatedobject.placements import with_placement
-from federation.scheduling.attempt import Due, assess, start_attempt
+from federation.scheduling.assessment import Due, assess
+from federation.scheduling.attempt import start_attempt
 from federation.scheduling.engine import Decision, Engine
 from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.occasions import Occasion
 from federation.scheduling.projectsnapshots import ProjectSnapshots
 from federation.scheduling.snapshot import Snapshot, changes
 
@@ -32,7 +34,7 @@ def placed_in(*clusters: str, **annotations: str) -> dict[str, Any]:
 def decided(inputs: Inputs, federated: dict[str, Any], snapshot: Snapshot) -> tuple[Due, Decision]:
     attempt = start_attempt(federated, TYPE, inputs.policies)
     assert attempt is not None
-    due = assess(attempt, inputs, snapshot, now=NOW, is_unschedulable=False)
+    due = assess(attempt, inputs, inputs.chain, snapshot, Occasion(NOW))
     assert isinstance(due, Due)
     # These clusters have no nodes. Without filters, only what no profile may switch off rejects them.
     return due, ENGINE.decide(due.unit, snapshot, replace(due.profile, filter=()), now=NOW)

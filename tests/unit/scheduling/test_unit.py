@@ -9,7 +9,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType, PathDefinition
 from federation.api.selectors import compile_cluster_terms
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
-from federation.features.catalogue import spread_compiler
+from federation.features.catalogue import decision_chain
 from federation.planning.placement.failback import Offers
 from federation.scheduling.annotationoverrides import ignored_annotations
 from federation.scheduling.framework.migrations import AutoMigration
@@ -399,5 +399,5 @@ def test_the_subsets_of_a_divided_unit_count_in_its_replicas(mode: str, caps: di
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     subsets = [{"name": "half", "maxReplicas": "50%"}, {"name": "rest"}]
     spread = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"targetRef": target, "subsets": subsets}}
-    unit = unit_of({"schedulingMode": mode}, spread=spread_compiler().compile(spread))
+    unit = unit_of({"schedulingMode": mode}, spread=decision_chain().spreads.compile(spread))
     assert (unit.workload_spread and unit.workload_spread.caps()) == caps

@@ -18,7 +18,7 @@ from federation.apimachinery.resources import DEPLOYMENTS, SECRETS
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.identity import Attributes, User
 from federation.delivery.rules.decision import describe
-from federation.features.catalogue import feature_views, spread_compiler
+from federation.features.catalogue import decision_chain, feature_views
 from federation.hosting.roles import HOST_RBAC
 from federation.plans.planner import Planners
 from federation.scheduling.framework.registry import load_plugins
@@ -41,7 +41,7 @@ async def served(world: World, directory: Path) -> AsyncIterator[tuple[Parts, ht
     )
     policies = PolicyView(plane.objects, plane.policy_usage)
     listed = ObjectListView(plane.objects, plane.informers, view)
-    planners = Planners(load_plugins(), spread_compiler(), None, world.clock)
+    planners = Planners(load_plugins(), decision_chain(), None, world.clock)
     parts = build(
         directory,
         world.store,

@@ -5,7 +5,7 @@ import gc
 from tests.properties.test_replay import PLUGINS, History
 
 from federation.apimachinery.memory import without_collector
-from federation.features.catalogue import spread_compiler
+from federation.features.catalogue import decision_chain
 from federation.scheduling.replay.logentries import Decided, Result, read
 from federation.scheduling.replay.recorder import RecorderOptions
 from federation.scheduling.replay.redecide import NOT_RECORDED, Redecision, Verdict, redecide
@@ -33,7 +33,7 @@ def test_a_decision_because_a_plugin_is_back_is_repeated() -> None:
     for name, is_plugin_back in (("web", False), ("blog", False), ("web", True)):
         history.scale(name, 6, is_plugin_back=is_plugin_back)
     history.do(("take", "", 0))
-    found = list(redecide(read(history.chunks), PLUGINS, spread_compiler(), 0, 2**62))
+    found = list(redecide(read(history.chunks), PLUGINS, decision_chain(), 0, 2**62))
     assert [each.entry.is_plugin_back for each in found] == [False, False, True]
     assert [each.problem for each in found] == ["", "", ""]
     assert all(each.is_equal for each in found)

@@ -1,0 +1,51 @@
+"""The shapes of the spine: what other workloads, causes and quotas mean for the unit of an object. Pure."""
+
+from dataclasses import replace
+
+from federation.scheduling.affinity.relations import with_relations
+from federation.scheduling.chain import Shape
+from federation.scheduling.framework.types import SchedulingUnit
+from federation.scheduling.movecauses import with_causes
+from federation.scheduling.podrequest import has_pods
+from federation.scheduling.question import Question
+from federation.scheduling.quotas import key_in
+
+
+class Relations(Shape):
+    """Rules about other workloads."""
+
+    name = "relations"
+
+    def shape(self, unit: SchedulingUnit, question: Question) -> SchedulingUnit:
+        """Return the unit with its relations."""
+        if (recorded := question.occasion.recorded) is not None:
+            return recorded.related(unit)
+        return with_relations(question.world.workloads, question.workload, unit, question.snapshot.by_name)
+
+
+class Causes(Shape):
+    """The causes that may move a unit that runs."""
+
+    name = "causes"
+
+    def shape(self, unit: SchedulingUnit, question: Question) -> SchedulingUnit:
+        """Return the unit with its causes."""
+        return with_causes(unit, question.policy, question.comparison, question.annotations, question.quiet)
+
+
+class QuotaOfNamespace(Shape):
+    """The part of the namespace's quota that is left for the unit."""
+
+    name = "quota"
+
+    def shape(self, unit: SchedulingUnit, question: Question) -> SchedulingUnit:
+        """Return the unit with its quota."""
+        if (recorded := question.occasion.recorded) is not None:
+            return recorded.limited(unit, question.snapshot)
+        quotas = question.world.quotas
+        if unit.namespace not in quotas or not has_pods(question.template, question.type_):
+            return unit
+        return replace(unit, quota=quotas.headroom(key_in(question.federated), unit, question.snapshot.by_name))
+
+
+SHAPES = (Relations(), Causes(), QuotaOfNamespace())
