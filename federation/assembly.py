@@ -166,7 +166,7 @@ class ControlPlane:
         fence, may_write = (lead.fence(self._server.registry), lead.may_act) if lead is not None else (None, None)
         self._fence = fence
         led_client = LocalClient(self._server.registry, user_agent="federation", fence=fence)
-        tunnels = Tunnels()
+        tunnels = Tunnels(clock)
         self._pool = ClusterPool(clock=clock, options=pool_options(settings), may_write=may_write, tunnels=tunnels)
         self._wiring = wiring = Wiring(
             led_client, self._pool, self._journal, settings, clock, is_full=self._server.registry.is_full

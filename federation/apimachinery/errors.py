@@ -318,6 +318,9 @@ class Obstacle(StrEnum):
     OTHER_NAME = "a certificate for another name"
     TLS_REFUSED = "another protocol, or our client certificate is refused"
     UNRESOLVED = "the resolver does not answer"
+    NO_SUCH_NAME = "the resolver knows no such name"
+    PROXY_AWAY = "the proxy does not answer"
+    AGENTS_AWAY = "agents cannot connect to this process"
     PROXY_REFUSED = "the proxy refuses us"
     OURS = "a limit or the state of this process"
 

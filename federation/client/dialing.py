@@ -118,7 +118,13 @@ class Dialer:
     async def _open_through(self, proxy: URL, factory: Callable[[], _Protocol]) -> _Protocol:
         loop = asyncio.get_running_loop()
         proxy_tls = ssl.create_default_context() if proxy.scheme == "https" else None
-        to_proxy = await _open_socket(proxy)
+        try:
+            to_proxy = await _open_socket(proxy)
+        except OSError as problem:
+            found = obstacle_of(problem)
+            obstacle = Obstacle.PROXY_AWAY if found is Obstacle.NO_ANSWER else found
+            text = f"the proxy {_authority(proxy)} does not answer: {describe_os_error(problem)}"
+            raise ConnectFailed(text, obstacle) from problem
         if self._tls is None:
             return await _connect(loop.create_connection, factory, to_proxy, proxy_tls, proxy.raw_host or "")
         tunnel = await _connect(loop.create_connection, _ProxyTunnel, to_proxy, proxy_tls, proxy.raw_host or "")

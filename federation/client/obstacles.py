@@ -1,7 +1,7 @@
 """What an exception of a connection says: whether the server answered, and which of our data it contradicts.
 
-A TLS server that presents a wrong certificate answers; so does a resolver that knows no such name. A resolver that
-gives no answer says nothing about the server. `planning/clusters/probes.py` decides what that means for a cluster.
+A TLS server that presents a wrong certificate answers. A resolver says nothing about the server, whether it gives no
+answer or knows no such name. `planning/clusters/probes.py` decides what that means for a cluster.
 """
 
 import errno
@@ -18,7 +18,7 @@ _BY_VERIFY_CODE = {
 }
 """X509_V_ERR_... of OpenSSL; all others mean that no path leads to a trusted CA."""
 _UNRESOLVED = frozenset({socket.EAI_AGAIN, socket.EAI_FAIL, socket.EAI_SYSTEM, socket.EAI_MEMORY})
-"""No answer about the name. EAI_NONAME is an answer: the name of a cluster that was deleted is removed, too."""
+"""No answer about the name. All other codes say that there is no such name, or no address of it."""
 _OURS = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.EPERM, errno.ENETDOWN}
 )
@@ -35,7 +35,7 @@ def obstacle_of(problem: BaseException | None) -> Obstacle:
         if isinstance(problem, ssl.SSLError) and problem.reason:
             return Obstacle.TLS_REFUSED
         if isinstance(problem, socket.gaierror):
-            return Obstacle.UNRESOLVED if problem.errno in _UNRESOLVED else Obstacle.NO_ANSWER
+            return Obstacle.UNRESOLVED if problem.errno in _UNRESOLVED else Obstacle.NO_SUCH_NAME
         if isinstance(problem, OSError) and not isinstance(problem, ssl.SSLError) and problem.errno in _OURS:
             return Obstacle.OURS
         if isinstance(obstacle := getattr(problem, "obstacle", None), Obstacle):

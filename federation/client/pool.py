@@ -167,7 +167,7 @@ class ClusterPool:
 
     def remove(self, cluster: str) -> None:
         """Remove the cluster; `run` closes its connections. Its agent, if it has one, is disconnected."""
-        self._tunnels.close(cluster)
+        self._tunnels.forget(cluster)
         self._connections.pop(cluster, None)
         self._problems.pop(cluster, None)
         self._clients.pop(cluster, None)

@@ -18,6 +18,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, BadRequest, ServiceUnavailable, not_served
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object
+from federation.apiserver.auth.identity import User
 from federation.apiserver.http.asgi import Receive, Request, Scope, Send
 from federation.apiserver.http.nonresource import USER, Mount
 from federation.apiserver.http.websockets import WEBSOCKET, ClientSocket
@@ -27,6 +28,8 @@ from federation.tunnel.tunnels import Tunnels
 from federation.web.registration import Registration
 
 _log = structlog.get_logger(__name__)
+_FAULT_OF_OURS: Final = 500
+"""The least code of an answer that says nothing about the agent."""
 _PATHS: Final = frozenset(
     {agents.REGISTER_PATH, agents.MEMBER_PATH, agents.CREDENTIALS_PATH, agents.RENEW_PATH, agents.TUNNEL_PATH}
 )
@@ -72,14 +75,23 @@ class AgentEndpoint:
             await request.respond_error(error)
 
     async def _serve(self, request: Request) -> None:
-        method, path, registration = request.method, request.path, self._registration
-        if (method, path) == ("POST", agents.REGISTER_PATH):
+        registration = self._registration
+        if (request.method, request.path) == ("POST", agents.REGISTER_PATH):
             await request.respond_json(201, await registration.register(await self._body(request)))
             return
         name = request.query.get("cluster", "")
         user = request.scope[USER]
-        cluster = await registration.authenticate(user, name, has_certificate=request.peer is not None)
-        match method, path:
+        try:
+            cluster = await registration.authenticate(user, name, has_certificate=request.peer is not None)
+            await self._answer(request, user, cluster)
+        except ApiError as error:
+            if error.code >= _FAULT_OF_OURS:
+                self._tunnels.refused(name)
+            raise
+
+    async def _answer(self, request: Request, user: User, cluster: Object) -> None:
+        registration = self._registration
+        match request.method, request.path:
             case "GET", agents.MEMBER_PATH:
                 await request.respond_json(200, await registration.describe(cluster))
             case "POST", agents.CREDENTIALS_PATH:
@@ -106,7 +118,9 @@ class AgentEndpoint:
         try:
             async with asyncio.timeout(self._age_s_max(request)):
                 await self._tunnels.carry(name, tunnel, agents.registration_of(cluster))
-        except (CarrierClosed, TimeoutError):
+        except (CarrierClosed, TimeoutError) as end:
+            if isinstance(end, TimeoutError):
+                self._tunnels.refused(name)  # by our limit, and our clock
             _log.info("agent disconnected", cluster=name)
         except TunnelError as error:
             _log.warning("agent disconnected", cluster=name, reason=str(error))

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.tunnels import carrier_pair
@@ -12,13 +13,14 @@ from tests.unit.apiserver.conftest import connect, running
 from federation.api import agents, names
 from federation.api.crds import crd_manifests
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.clock import SystemClock, to_rfc3339
+from federation.apimachinery.clock import ManualClock, SystemClock, to_rfc3339
 from federation.apimachinery.errors import (
     BadRequest,
     ClusterUnreachable,
     ConfigurationError,
     Conflict,
     Forbidden,
+    Obstacle,
     Unauthorized,
 )
 from federation.apimachinery.resources import SECRETS, Object
@@ -259,6 +261,37 @@ async def test_a_tunnel_ends_with_the_certificate_that_opened_it(host: Host) -> 
     assert SystemClock().now().timestamp() >= expires_s
     with pytest.raises(ClusterUnreachable):
         await tunnels.dial("paris")
+
+
+async def test_an_agent_that_the_control_plane_cannot_serve_is_not_silent(host: Host) -> None:
+    await host.add_token()
+    user = await host.register()
+    for may_carry, expected in ((False, Obstacle.AGENTS_AWAY), (True, Obstacle.NO_ANSWER)):
+        tunnels = Tunnels(clock := ManualClock())
+        for _ in range(40):  # it has served for longer than agents take
+            with pytest.raises(ClusterUnreachable):
+                await tunnels.dial("paris")
+            await clock.advance(2)
+        endpoint = AgentEndpoint(host.registration, tunnels, lambda may=may_carry: may, clock)
+        scope = {
+            "method": "GET",
+            "path": agents.TUNNEL_PATH if not may_carry else "/agents/v1/unknown",
+            "query_string": b"cluster=paris",
+            "headers": [],
+            "state": {"peer": Peer(user.name, tuple(user.groups))},
+            "extensions": {WEBSOCKET: Socket()},
+            USER: user,
+        }
+        sent: list[Any] = []
+
+        async def send(message: Any, sent: list[Any] = sent) -> None:
+            sent.append(message)
+
+        await endpoint(scope, asyncio.Future, send)
+        assert sent[0]["status"] == (404 if may_carry else 503)
+        with pytest.raises(ClusterUnreachable) as refusal:
+            await tunnels.dial("paris")
+        assert refusal.value.obstacle is expected
 
 
 @pytest.mark.parametrize("text", ["", "x", "fedagent1.", "fedagent1.e30", "fedagent1.WzFd", "fedagent1.!!!", "é"])

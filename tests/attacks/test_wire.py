@@ -16,7 +16,7 @@ import pytest
 import uvloop
 
 from federation.apimachinery.connection import Connection
-from federation.apimachinery.errors import ClusterError, ClusterUnreachable, RequestTimeout
+from federation.apimachinery.errors import ClusterError, ClusterUnreachable, Obstacle, RequestTimeout
 from federation.apimachinery.resources import CONFIGMAPS
 from federation.apiserver.auth.pki import PKI, ensure_pki
 from federation.client.http import HTTPClient
@@ -556,6 +556,19 @@ def test_a_proxy_that_refuses_is_no_connection(run: Run, pki: PKI, answer: bytes
             with pytest.raises(ClusterUnreachable, match=text):
                 await client.raw("GET", "/x")
             await client.close()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_is_away_says_nothing_about_the_server(run: Run, scheme: str) -> None:
+    async def scenario() -> None:
+        client = HTTPClient(Connection(f"{scheme}://192.0.2.1:6443", proxy_url="http://me:secret@127.0.0.1:1"))
+        with pytest.raises(ClusterUnreachable, match=r"the proxy 127\.0\.0\.1:1 does not answer") as refusal:
+            await client.raw("GET", "/x")
+        assert refusal.value.obstacle is Obstacle.PROXY_AWAY
+        assert "secret" not in str(refusal.value)
+        await client.close()
 
     run(scenario())
 

@@ -26,15 +26,16 @@ FAULTS = [
     Unauthorized("Unauthorized"),
     ClusterUnreachable("its certificate is not trusted (unknown CA)", Obstacle.UNTRUSTED),
     ClusterUnreachable("its certificate is not trusted (expired)", Obstacle.EXPIRED),
+    ClusterUnreachable("Name or service not known", Obstacle.NO_SUCH_NAME),
 ]
 MORE_FAULTS = [
     Forbidden("forbidden"),
     TooManyRequests("too many requests"),
-    ClusterUnreachable("not yet valid", Obstacle.NOT_YET_VALID),
-    ClusterUnreachable("another name", Obstacle.OTHER_NAME),
-    ClusterUnreachable("wrong version number", Obstacle.TLS_REFUSED),
-    ClusterUnreachable("temporary failure in name resolution", Obstacle.UNRESOLVED),
-    ClusterUnreachable("too many open files", Obstacle.OURS),
+    *(
+        ClusterUnreachable(each.value, each)
+        for each in Obstacle
+        if each not in (Obstacle.NO_ANSWER, Obstacle.UNTRUSTED, Obstacle.EXPIRED, Obstacle.NO_SUCH_NAME)
+    ),
 ]
 
 
@@ -93,13 +94,30 @@ async def test_nothing_leaves_a_member_that_refuses_us(fault: FederationError) -
         assert await world.replicas("web") == {"east": 4, "north": 7, "west": 7}
 
 
-async def test_nothing_leaves_when_every_member_refuses_us() -> None:
+@pytest.mark.parametrize("fault", [FAULTS[3], pytest.param(FAULTS[2], marks=pytest.mark.nightly)], ids=str)
+@pytest.mark.parametrize("members", [("east", "north"), tuple(EVEN)], ids=["most", "all"])
+async def test_nothing_leaves_when_most_members_refuse_us(fault: FederationError, members: tuple[str, ...]) -> None:
     async with a_world(toleration_s=0) as world:
         await _running(world)
-        await _refuse(world, FAULTS[2], *EVEN)
+        await _refuse(world, fault, *members)
         await world.pass_time(900)
         assert await world.replicas("web") == EVEN
-        await _accept(world, *EVEN)
+        await _accept(world, *members)
+
+
+async def test_a_lost_member_whose_name_disappears_stays_lost() -> None:
+    async with a_world(toleration_s=60) as world:
+        await _running(world)
+        await world.lose("east")
+        await world.pass_time(20)
+        line = world.members["east"].line
+        line.mode, line.refusal = "up", FAULTS[3]
+        await world.until_replicas("web", {"east": 4, "north": 6, "west": 6})
+        assert (await _ready(world, "east"))["reason"] == "ClusterNotReachable"
+        await world.restart()
+        await world.pass_time(60)
+        assert (await _ready(world, "east"))["reason"] == "ClusterNotReachable"
+        await _accept(world, "east")
 
 
 async def test_replicas_leave_a_member_that_is_lost_while_two_others_refuse_us() -> None:

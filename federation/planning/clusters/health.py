@@ -12,12 +12,14 @@ from functools import cache
 
 from federation.api import names
 from federation.planning.clusters.names import (
+    REASON_AGENTS_NOT_CONNECTED,
     REASON_CLUSTER_NOT_REACHABLE,
     REASON_CLUSTER_REACHABLE,
     REASON_CLUSTER_READY,
     REASON_CONTROL_PLANE_BUSY,
     REASON_CREDENTIALS_REJECTED,
     REASON_HEALTHZ_NOT_OK,
+    REASON_NAME_NOT_FOUND,
     REASON_PROBE_FORBIDDEN,
     REASON_REQUESTS_THROTTLED,
     REASON_UNEXPECTED_ANSWER,
@@ -36,9 +38,10 @@ _ANSWERED_LOSSES = frozenset(
         REASON_REQUESTS_THROTTLED,
         REASON_UNEXPECTED_ANSWER,
         REASON_CONTROL_PLANE_BUSY,
+        REASON_AGENTS_NOT_CONNECTED,
     }
 )
-"""Reasons that a restart of the member's API server, or a busy moment, has for a while."""
+"""Reasons that a restart of the member's API server or of ours, or a busy moment, has for a while."""
 _DAMPED_RETURNS = frozenset({REASON_CLUSTER_NOT_REACHABLE, REASON_HEALTHZ_NOT_OK})
 """Reasons whose end must last too. Any other reason ends with the first successful probe: it is about caches or
 credentials of the control plane, not about the health of the member."""
@@ -200,9 +203,11 @@ def damp(
     control plane, which was away, than about the member.
 
     A probe without an answer does not count when the member has sent a watch event or another answer since the probe
-    began, for `watch_s_max` at most.
+    began, for `watch_s_max` at most. A lost cluster whose name disappears stays lost: the name of a deleted one does.
     """
     state = observed.state
+    if published is not None and published.is_lost and state.ready_reason == REASON_NAME_NOT_FOUND:
+        return published, None
     if published is None or published.is_same(state) or state.ready_reason == names.REASON_IDENTITY_MISMATCH:
         return state, None
     if state.is_ready and (observed.is_first_success or published.ready_reason not in _DAMPED_RETURNS):

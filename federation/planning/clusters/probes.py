@@ -22,6 +22,7 @@ from federation.apimachinery.errors import (
 from federation.planning.clusters import health
 from federation.planning.clusters.health import HealthState
 from federation.planning.clusters.names import (
+    REASON_AGENTS_NOT_CONNECTED,
     REASON_CERTIFICATE_EXPIRED,
     REASON_CERTIFICATE_NOT_TRUSTED,
     REASON_CERTIFICATE_NOT_YET_VALID,
@@ -29,9 +30,11 @@ from federation.planning.clusters.names import (
     REASON_CONTROL_PLANE_BUSY,
     REASON_CREDENTIALS_REJECTED,
     REASON_CREDENTIALS_UNUSABLE,
+    REASON_NAME_NOT_FOUND,
     REASON_NAME_NOT_RESOLVED,
     REASON_NOT_ASKED,
     REASON_PROBE_FORBIDDEN,
+    REASON_PROXY_NOT_REACHABLE,
     REASON_PROXY_REFUSED,
     REASON_REQUESTS_THROTTLED,
     REASON_TLS_REFUSED,
@@ -86,6 +89,20 @@ _NOT_ASKED = {
     Obstacle.UNRESOLVED: (
         REASON_NAME_NOT_RESOLVED,
         "{answer}; check the DNS server of the control plane's machine (/etc/resolv.conf)",
+    ),
+    Obstacle.NO_SUCH_NAME: (
+        REASON_NAME_NOT_FOUND,
+        "{answer}; check the DNS record of the member's address, and the DNS server and search domains of the control"
+        " plane's machine (/etc/resolv.conf); if the member has moved: " + _UPDATE + "; if it was deleted:"
+        " fedctl unjoin {cluster} --force --reason TEXT",
+    ),
+    Obstacle.PROXY_AWAY: (
+        REASON_PROXY_NOT_REACHABLE,
+        "{answer}; start the proxy that proxy-url names, or correct its address with: " + _UPDATE,
+    ),
+    Obstacle.AGENTS_AWAY: (
+        REASON_AGENTS_NOT_CONNECTED,
+        "{answer}; check the load balancer, the firewall and the certificate of the address in the agents' tokens",
     ),
     Obstacle.PROXY_REFUSED: (
         REASON_PROXY_REFUSED,
@@ -144,7 +161,7 @@ def _judge_answer(cluster: str, path: str, answer: Answer) -> HealthState:
 def _judge_obstacle(cluster: str, path: str, seen: ClusterUnreachable) -> HealthState:
     said = health.without_address(str(seen))
     if (ours := _NOT_ASKED.get(seen.obstacle)) is not None:
-        return health.not_asked(ours[0], ours[1].format(answer=said))
+        return health.not_asked(ours[0], ours[1].format(cluster=cluster, answer=said))
     if (found := _BY_OBSTACLE.get(seen.obstacle)) is not None:
         return health.not_usable(found[0], found[1].format(cluster=cluster, path=path, answer=said))
     return health.unreachable(str(seen))

@@ -55,6 +55,9 @@ ANSWERED = [
 ]
 NOT_ASKED = [
     (unreached(Obstacle.UNRESOLVED), "NameNotResolved", "/etc/resolv.conf"),
+    (unreached(Obstacle.NO_SUCH_NAME), "NameNotFound", "fedctl unjoin east --force --reason TEXT"),
+    (unreached(Obstacle.PROXY_AWAY), "ProxyNotReachable", UPDATE),
+    (unreached(Obstacle.AGENTS_AWAY), "AgentsNotConnected", "load balancer"),
     (unreached(Obstacle.PROXY_REFUSED), "ProxyRefused", "proxy-url"),
     (unreached(Obstacle.OURS), "NotAsked", "the control plane's log"),
     (ConfigurationError('Secret "east" does not exist'), "CredentialsUnusable", UPDATE),
@@ -102,3 +105,5 @@ def test_a_silence_says_nothing_about_a_member_if_this_process_stood_still() -> 
 def test_every_obstacle_has_a_verdict_of_its_own() -> None:
     reasons = {judge("east", "/readyz", unreached(each)).ready_reason for each in Obstacle}
     assert len(reasons) == len(Obstacle)
+    lost = [each for each in Obstacle if judge("east", "/readyz", unreached(each)).is_lost]
+    assert lost == [Obstacle.NO_ANSWER], "all others can be faults of ours"
