@@ -11,6 +11,7 @@ from federation.admission.deviceselectors import selects
 from federation.admission.retentionrules import parse_type
 from federation.admission.statusrules import compile_status_rule
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.definitions import version_of_patches
 from federation.apimachinery.listening import Presence
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
 from federation.client.client import Client
@@ -44,7 +45,6 @@ from federation.features.catalogue import FEATURES, decision_chain, feature_hold
 from federation.journal.decisions import Journal
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
-from federation.planning.typederivation import version_of_patches
 from federation.plans.plugincalls import RemoteCaller
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedobjects import FederatedObjects

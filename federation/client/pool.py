@@ -27,6 +27,8 @@ from federation.client.http import HTTPTransport
 from federation.client.identity import Identity, identity_of
 from federation.client.limitedtransport import LimitedTransport, TransportLimits
 from federation.client.session import HTTPOptions
+from federation.client.storedkinds import StoredKinds
+from federation.client.storedversion import StoredVersionTransport
 from federation.tunnel.tunnels import Tunnels
 
 _skew = Gauge("federation_client_clock_skew_seconds", "How far the member's clock is ahead of ours", ["cluster"])
@@ -159,7 +161,8 @@ class ClusterPool:
             limited.on_unreachable(self._notify_unreachable)
             limited.expect(self._identities.get(cluster))
             self._transports[cluster] = limited
-            self._clients[cluster] = Client(limited)
+            stored = StoredKinds(limited, self._clock)
+            self._clients[cluster] = Client(StoredVersionTransport(limited, stored.stored_in, stored.applied_in))
             return
         self._retired.put_nowait(known.replace(transport))
         for listener in list(self._rebuilt):

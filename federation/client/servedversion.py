@@ -5,7 +5,7 @@ another version, with the same metadata and uid. Reads and deletions that decide
 a version that is served.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol, TypeVar
 
 from federation.apimachinery.errors import ApiError, NotFound, ServiceUnavailable, from_status, is_kind_missing
@@ -44,11 +44,28 @@ async def find_served_version(client: Server, resource: Resource) -> Resource | 
 
     ApiError or ClusterError if discovery does not answer: then nothing is known.
     """
+    async for version, _ in served_resources(client, resource):
+        return resource._replace(version=version)
+    return None
+
+
+async def served_resources(client: Server, resource: Resource) -> AsyncIterator[tuple[str, Object]]:
+    """Yield the served versions of a resource, the preferred one first, with their entries in discovery.
+
+    ApiError or ClusterError as for `find_served_version`.
+    """
     for version in await _versions(client, resource.group):
-        listed = await _discover(client, f"/apis/{resource.group}/{version}" if resource.group else f"/api/{version}")
-        for entry in (listed or {}).get("resources") or ():
-            if (entry.get("name"), entry.get("kind")) == (resource.plural, resource.kind):
-                return resource._replace(version=version)
+        if (entry := await find_entry(client, resource._replace(version=version))) is not None:
+            yield version, entry
+
+
+async def find_entry(client: Server, resource: Resource) -> Object | None:
+    """Return the entry of a resource in discovery, None if its version is not served; errors as above."""
+    group, version = resource.group, resource.version
+    listed = await _discover(client, f"/apis/{group}/{version}" if group else f"/api/{version}")
+    for entry in (listed or {}).get("resources") or ():
+        if (entry.get("name"), entry.get("kind")) == (resource.plural, resource.kind):
+            return dict(entry)
     return None
 
 

@@ -25,17 +25,21 @@ _OF_OBJECT = frozenset(("", "status"))
 
 
 class StoredVersionTransport:
-    """A `Transport` to a server whose objects users write. It lives as long as the inner one."""
+    """A `Transport` to a server whose objects users write. It lives as long as the inner one.
 
-    def __init__(self, inner: Transport, stored_in: StoredIn) -> None:
+    `applied_in` decides about applied manifests, by default as `stored_in` does.
+    """
+
+    def __init__(self, inner: Transport, stored_in: StoredIn, applied_in: StoredIn | None = None) -> None:
         self._inner = inner
         self._stored_in = stored_in
+        self._applied_in = applied_in or stored_in
 
     async def request(self, request: Request) -> Object:
         """Send the request, a patch in the stored version."""
         if request.verb not in _VERBS or request.dry_run:
             return await self._inner.request(request)
-        stored = await self._stored_in(request.resource)
+        stored = await (self._applied_in if request.verb == "apply" else self._stored_in)(request.resource)
         if stored.version == request.resource.version:
             return await self._inner.request(request)
         body = _in_version(request.body, request.resource, stored)

@@ -6,12 +6,13 @@ host. A policy of a namespace, which a tenant may write, gets one for a custom k
 placed the definition in members (docs/decisions/0028). `features/types/derivation.py` creates it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from federation.api import names
 from federation.api.resources import CORE_GROUP, FEDERATED_TYPE_CONFIGS, UNITED_DEPLOYMENTS
 from federation.apimachinery import conditions
+from federation.apimachinery.definitions import find_version, stored_version
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.resources import (
     DEVICE_CLASSES,
@@ -107,7 +108,7 @@ def derive_custom(
 
 def custom_config(definition: Mapping[str, Any], version: str) -> Object:
     """Return the configuration of the kind of a CustomResourceDefinition in one of its versions."""
-    spec, described = definition["spec"], _version_of(definition, version)
+    spec, described = definition["spec"], find_version(definition, version)
     accepted = spec.get("names") or {}
     resource = Resource(
         str(spec["group"]),
@@ -122,32 +123,6 @@ def custom_config(definition: Mapping[str, Any], version: str) -> Object:
     )
 
 
-def _version_of(definition: Mapping[str, Any], version: str) -> Mapping[str, Any]:
-    versions: Sequence[Mapping[str, Any]] = (definition.get("spec") or {}).get("versions") or ()
-    return next((each for each in versions if each.get("name") == version), {})
-
-
-def is_served(definition: Mapping[str, Any], version: str) -> bool:
-    """Return whether the CustomResourceDefinition serves the version."""
-    return bool(_version_of(definition, version).get("served"))
-
-
-def stored_version(definition: Mapping[str, Any]) -> str:
-    """Return the version in which objects are read and written: the stored one.
-
-    Only it has all fields of an object. A server that does not serve it is read in the first version that it serves,
-    "" without any.
-    """
-    versions = [each for each in (definition.get("spec") or {}).get("versions") or () if each.get("served")]
-    stored = [each for each in versions if each.get("storage")]
-    return str((stored or versions)[0]["name"]) if versions else ""
-
-
-def keeps_content(definition: Mapping[str, Any]) -> bool:
-    """Return whether versions differ in their apiVersion only: no webhook converts what an object says."""
-    return ((definition.get("spec") or {}).get("conversion") or {}).get("strategy") != "Webhook"
-
-
 def defined_kind(definition: Mapping[str, Any]) -> GroupKind:
     """Return the kind of a CustomResourceDefinition."""
     spec = definition.get("spec") or {}
@@ -157,14 +132,6 @@ def defined_kind(definition: Mapping[str, Any]) -> GroupKind:
 def defines(definition: Mapping[str, Any], kind: GroupKind) -> bool:
     """Return whether the CustomResourceDefinition is that of the kind."""
     return defined_kind(definition) == kind
-
-
-def version_of_patches(definition: Mapping[str, Any]) -> str:
-    """Return the version through which a patch removes no field of an object, "" if any does.
-
-    A webhook converts without loss.
-    """
-    return stored_version(definition) if keeps_content(definition) else ""
 
 
 def can_be_derived(kind: GroupKind, definitions: Iterable[Mapping[str, Any]], *, is_cluster_wide: bool) -> bool:

@@ -61,11 +61,8 @@ class KubeconfigContext:
         ConfigurationError instead of NotFound if the server is not the host of a federation, and of Unauthorized.
         """
         from federation.client.kubeconfig import load_kubeconfig  # noqa: PLC0415  # see the module's docstring
-        from federation.client.storedversion import StoredVersionTransport  # noqa: PLC0415  # as above
-        from federation.terminal.storedkinds import StoredKinds  # noqa: PLC0415  # as above
 
         async with client_for(load_kubeconfig(self.path, self.context)) as client:
-            client.transport = StoredVersionTransport(client.transport, StoredKinds(client.transport).stored_in)
             try:
                 yield client
             except (NotFound, Forbidden) as error:
@@ -82,10 +79,13 @@ class KubeconfigContext:
 
 @asynccontextmanager
 async def client_for(connection: "Connection") -> AsyncIterator["HTTPClient"]:
-    """Yield a client for a connection and close it afterwards."""
+    """Yield a client for a connection, which removes no field of what it patches, and close it afterwards."""
     from federation.client.http import HTTPClient  # noqa: PLC0415  # see the module's docstring
+    from federation.client.storedkinds import StoredKinds  # noqa: PLC0415  # as above
+    from federation.client.storedversion import StoredVersionTransport  # noqa: PLC0415  # as above
 
     client = HTTPClient(connection)
+    client.transport = StoredVersionTransport(client.transport, StoredKinds(client.transport).stored_in)
     try:
         yield client
     finally:

@@ -15,6 +15,7 @@ from federation.api.resources import (
 )
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import CRDS, Object, Resource
+from federation.planning.federatedobject.imported import adoption_annotations
 from federation.planning.typederivation import custom_config
 
 NEW = Resource("example.com", "v1", "Widget", "widgets")
@@ -221,3 +222,28 @@ async def test_no_write_of_ours_takes_a_field_of_the_stored_version(version: str
         await world.until_gone(FEDERATED_TYPE_CONFIGS, NAME, "")
         await check("the end of its federation")
         assert len(seen) == 4
+
+
+async def test_fields_that_only_a_member_has_survive_adoption_delivery_and_release() -> None:
+    async with a_world(members=("east",)) as world:
+        member = world.members["east"].admin
+        await member.create(CRDS, _definition(BOTH))
+        await member.create(NEW, _widget(NEW, size="s", color="blue"))
+        await world.create(CRDS, _definition(BEFORE))
+        config = custom_config(_definition(BEFORE), OLD.version)
+        await world.create(FEDERATED_TYPE_CONFIGS, {**config, "metadata": {"name": NAME}})
+        widget = _widget(OLD, size="s")
+        widget["metadata"]["annotations"] = adoption_annotations({}, ["east"])
+        await world.create(OLD, widget)
+        await world.create(PROPAGATION_POLICIES, _selecting(OLD))
+
+        async def managed() -> tuple[Any, Any]:
+            copy = await member.get(NEW, "one", "default")
+            return copy["spec"], (copy["metadata"].get("labels") or {}).get(names.MANAGED_LABEL)
+
+        await world.until_equal(managed, ({"size": "s", "color": "blue"}, "true"))
+        await world.merge(OLD, "one", {"spec": {"size": "m"}})
+        await world.until_equal(managed, ({"size": "m", "color": "blue"}, "true"))
+        await world.user.delete(OLD, "one", "default", propagation_policy="Orphan")
+        await world.until_gone(OLD, "one")
+        await world.until_equal(managed, ({"size": "m", "color": "blue"}, None))

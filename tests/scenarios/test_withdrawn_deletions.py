@@ -114,6 +114,16 @@ async def test_a_deletion_that_is_suspended_before_it_leaves_waits_for_the_end()
         assert await _uids(world, "web") == {}
 
 
+async def test_an_object_that_is_annotated_and_deleted_at_once_keeps_its_copies() -> None:
+    async with a_world_without_pods() as world:
+        await _running(world, "web")
+        uids = await _uids(world, "web")
+        await world.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {names.ORPHAN: "all"}}})
+        await world.user.delete(DEPLOYMENTS, "web", "default")
+        await world.until_gone(DEPLOYMENTS, "web")
+        assert await _uids(world, "web") == uids
+
+
 async def test_a_copy_that_is_to_stay_before_its_deletion_leaves_is_released() -> None:
     async with a_world_without_pods() as world:
         await _running(world, "web")

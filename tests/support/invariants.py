@@ -286,7 +286,7 @@ def _leaves(fields: Mapping[str, Any], path: str) -> Iterator[str]:
 
 
 async def deletions_have_a_reason(view: View) -> AsyncIterator[str]:
-    """A member object is deleted only if its template or placement says so."""
+    """A member object is deleted only if its template or placement says so, and no write loses fields."""
     for problem in view.world.objections():
         yield problem
 

@@ -17,6 +17,23 @@ from tests.support.faults import Faults, status_of
 from tests.support.member_world import Line, logged
 
 
+def partial_write(registry: Registry, request: Request) -> str | None:
+    """Return what is wrong with a write in a version that its server does not store: it removes the other fields.
+
+    A webhook converts without loss, and whole manifests may say what the stored version cannot.
+    """
+    if request.verb not in ("patch", "update") or request.dry_run:
+        return None
+    resource = request.resource
+    info = registry.kinds.served(resource.group, resource.version, resource.kind)
+    if info is None or not info.is_custom or info.conversion is not None:
+        return None
+    stored = info.storage_version or resource.version
+    if stored == resource.version or not registry.kinds.served(resource.group, stored, resource.kind):
+        return None
+    return f"{resource.kind} {request.name} is written as {resource.version} and stored as {stored}"
+
+
 class _OpenWatch:
     """A watch of the control plane, and the task that waits for its next event."""
 
@@ -51,7 +68,7 @@ class MemberLine(Line):
     """The connection from the control plane to a member.
 
     It counts pending calls, can hold watch events, drop watches and answer errors and lies (`faults`), and collects
-    the deletions that nothing on the host asks for (`objections`).
+    the deletions that nothing on the host asks for, and the writes that lose fields (`objections`).
     """
 
     def __init__(self, registry: Registry, clock: ManualClock, seed: int = 0) -> None:
@@ -103,6 +120,8 @@ class MemberLine(Line):
         await self.cable.travel()
         if request.verb == "delete":
             await self._judge(request)
+        if (problem := partial_write(self._registry, request)) is not None:
+            self.objections.append(f"in a member: {problem}")
         error, is_late = self.faults.error_for(request.verb)
         if error is not None and not is_late:
             await self._pass(logged(request.verb), request.resource.plural, request.name)
@@ -211,10 +230,13 @@ class HostLine(LocalTransport):
         self.cable = Cable()
         self.reviews: list[Request] = []
         self.failing: set[tuple[str, str]] = set()
+        self.objections: list[str] = []
 
     async def request(self, request: Request) -> Object:
         if request.dry_run:
             self.reviews.append(request)
+        if (problem := partial_write(self._registry, request)) is not None:
+            self.objections.append(problem)
         await self.cable.travel()
         if (request.verb, request.resource.plural) in self.failing:
             raise InternalError("the store does not answer (injected)")

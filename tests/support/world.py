@@ -454,8 +454,9 @@ class World:
         return [change.event for change in store._watch_cache.cache.changes_since(since)]
 
     def objections(self) -> list[str]:
-        """Return the deletions in members for which there was no reason."""
-        return [problem for member in self.members.values() for problem in member.line.objections]
+        """Return the deletions in members for which there was no reason, and the writes that lose fields."""
+        lines = (self.host_line, *(member.line for member in self.members.values()))
+        return [problem for line in lines for problem in line.objections]
 
     def _check_running(self) -> None:
         members = (task for member in self._started for task in member.tasks)

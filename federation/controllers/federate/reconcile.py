@@ -251,9 +251,8 @@ class Reconciler:
             federated = None
         if federated is not None and is_from(federated, source):
             if not federated["metadata"].get("deletionTimestamp"):
-                if _is_orphaning(source, federated):
-                    # The members keep their objects: sync then only releases them.
-                    await self._objects.patch(key, federated, {"metadata": {"annotations": _ORPHANED}})
+                if words := _last_words(source, federated):
+                    await self._objects.patch(key, federated, {"metadata": {"annotations": words}})
                 await self._delete(type_.federated_resource, federated)
             return
         with contextlib.suppress(NotFound):
@@ -303,6 +302,17 @@ class Reconciler:
 def _is_deleted_alone(federated: Object, type_: FederatedType, source: Object) -> bool:
     """Return whether the federated object is being deleted while its source lives."""
     return bool(federated["metadata"].get("deletionTimestamp")) and is_wanted(federated, type_, source)
+
+
+def _last_words(source: Object, federated: Object) -> Object:
+    """Return the annotations by which the members keep their objects, {} if the federated object has them.
+
+    The source may be annotated and deleted before a reconcile copies the annotation.
+    """
+    if _is_orphaning(source, federated):
+        return _ORPHANED  # sync then only releases the members' objects
+    word, copied = ((each["metadata"].get("annotations") or {}).get(names.ORPHAN) for each in (source, federated))
+    return {} if word in (None, copied) else {names.ORPHAN: word}
 
 
 def _is_orphaning(source: Object, federated: Object) -> bool:

@@ -17,6 +17,7 @@ from federation.api import names
 from federation.api.federatedtype import Ending, FederatedType, from_config
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery import conditions
+from federation.apimachinery.definitions import keeps_content
 from federation.apimachinery.errors import Conflict, Invalid, NotFound
 from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
 from federation.apimachinery.resources import GroupKind, Object, Resource
@@ -29,7 +30,6 @@ from federation.features.types.names import (
 )
 from federation.features.types.versions import Standing, plan_version, version_standing
 from federation.planning.federatedobject.provenance import is_hand_written
-from federation.planning.typederivation import keeps_content
 from federation.runtime.controller import DONE, Result, key_of
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host

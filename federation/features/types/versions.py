@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from federation.api import names
+from federation.apimachinery.definitions import is_served, stored_version
 from federation.apimachinery.resources import Object
 from federation.features.types.names import REASON_VERSION_NOT_SERVED, REASON_VERSION_STORED
 from federation.features.types.rules import plan_update, shipped_part
-from federation.planning.typederivation import custom_config, is_served, stored_version
+from federation.planning.typederivation import custom_config
 
 
 class Standing(NamedTuple):

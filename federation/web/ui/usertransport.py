@@ -8,6 +8,8 @@ from federation.apimachinery.resources import Object
 from federation.apimachinery.usedtime import charged
 from federation.client.client import Client, Request, Watch
 from federation.client.encoding import encode
+from federation.client.storedkinds import StoredKinds
+from federation.client.storedversion import StoredVersionTransport
 from federation.client.watchdecoder import LineSplitter, to_event
 from federation.web.ui.userapi import UserAPI
 
@@ -57,8 +59,9 @@ class UserTransport:
 
 
 def client_of(api: UserAPI) -> Client:
-    """Return a client with the rights of the user."""
-    return Client(UserTransport(api))
+    """Return a client with the rights of the user, whose patches remove no field that a user wrote."""
+    transport = UserTransport(api)
+    return Client(StoredVersionTransport(transport, StoredKinds(transport).stored_in))
 
 
 def _pairs(query: str) -> dict[str, str]:

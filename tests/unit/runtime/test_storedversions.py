@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.definitions import version_of_patches
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import CONFIGMAPS, CRDS, Object, Resource
 from federation.client.client import Client, PatchType
 from federation.client.local import LocalClient
 from federation.client.storedversion import StoredVersionTransport
-from federation.planning.typederivation import version_of_patches
 from federation.runtime.informers import Informers
 from federation.runtime.storedversions import StoredVersions
 
