@@ -25,10 +25,11 @@ from federation.scheduling.whatif.state import ObjectChange
 from federation.terminal.kubeconfigcontext import KubeconfigContext
 
 _NO_ROOM = "other clusters have no room"
+_TOLERATES = "its policy tolerates the drain"
 
 
 async def preview(context: KubeconfigContext, name: str) -> int:
-    """Print what would leave a member and what would stay; return 1 if something has no room or a budget forbids it."""
+    """Print what would leave a member and what would stay; return 1 if something would stay that should leave."""
     async with make_planner(context) as planner:
         host, world = planner.host, await read_inventory(planner.host)
         cluster = await host.get(FEDERATED_CLUSTERS, name)  # NotFound for a wrong name
@@ -39,7 +40,7 @@ async def preview(context: KubeconfigContext, name: str) -> int:
         disruptions = list(map(disruptions_of, (await host.list(FEDERATED_ROLLOUTS)).items))
         types, policies, claims = await read_types(host), await read_policies(host), await read_access_modes(host)
     plans = {(plan.namespace, plan.federated_name): plan for plan in forecast.objects}
-    lacking = objects = 0
+    lacking = objects = held = 0
     for federated in world.federated():
         type_, policy = type_of(federated, types), policies.policy_of(federated)
         if type_ is None or policy is None or name not in placement_of(federated, names.GLOBAL_SCHEDULER):
@@ -57,24 +58,29 @@ async def preview(context: KubeconfigContext, name: str) -> int:
             print(item.to_text("would leave"))
         if not why and reason == _NO_ROOM:
             lacking, objects = lacking + staying, objects + 1
+        held += not why and bool(reason) and reason not in (_NO_ROOM, _TOLERATES)
     if lacking:
         print(f"other clusters have no room for {to_count(lacking, 'replica')} of {to_count(objects, 'object')}")
+    elif held:
+        print(f"{to_count(held, 'object')} would stay until the reason ends; the others fit into other clusters")
     else:
         print("everything that may leave fits into other clusters")
     views = budgeted_clusters(world.list(FEDERATED_CLUSTERS), disruptions)
     blocked = find_blocked(name, views, budgets, SystemClock().now())
     if blocked is not None:
         print(blocked.message)
-    return 1 if blocked is not None or lacking else 0
+    return 1 if blocked is not None or lacking or held else 0
 
 
 def _forecast(plan: ObjectPlan | None, cluster: str, replicas: int) -> tuple[int, str]:
     """Return how many replicas of an object would stay in the drained cluster, and why, "" if none."""
     row = next((row for row in plan.rows if row.cluster == cluster), None) if plan is not None else None
     if plan is not None and plan.is_stuck:
-        return replicas, _NO_ROOM
+        return replicas, plan.waits or _NO_ROOM
     if plan is None or row is None or not row.is_changed:
-        return replicas, "its policy tolerates the drain"
+        return replicas, _TOLERATES
+    if row.held:
+        return replicas, row.held
     lacking = max(0, plan.unplaced - plan.unplaced_before) + plan.waiting
     return min(replicas, lacking), _NO_ROOM if lacking else ""
 

@@ -26,10 +26,12 @@ class NoScheduling(Gate):
     name = "no-scheduling"
 
     def ask(self, question: Question) -> Skipped | None:
-        """Skip the object while it has the annotation."""
-        if question.annotations.get(names.NO_SCHEDULING):
-            return Skipped(f"it has the annotation {names.NO_SCHEDULING}")
-        return None
+        """Skip the object while it has the annotation, unless an administrator sends it away."""
+        if not question.annotations.get(names.NO_SCHEDULING):
+            return None
+        if question.attempt.policy is not None and question.is_sent_away:
+            return None
+        return Skipped(f"it has the annotation {names.NO_SCHEDULING}")
 
 
 class HasPolicy(Gate):
@@ -88,14 +90,17 @@ class ClaimsAreKnown(Gate):
 
 
 class NotSuspended(Gate):
-    """A policy that suspends scheduling. It is reported where a decision would be due."""
+    """A policy that suspends scheduling. It is reported where a decision would be due.
+
+    A policy of a namespace is its users' word, and holds nothing that an administrator sends away.
+    """
 
     name = "suspension"
 
     def ask(self, question: Question) -> Wait | Deferred | None:
         """Keep the placement while the policy suspends scheduling."""
         suspended, comparison = question.policy.suspended, question.comparison
-        if not suspended:
+        if not suspended or (question.policy.ref.namespace and question.is_sent_away):
             return None
         is_due = comparison.is_due or not question.attempt.current()
         return Wait(REASON_SUSPENDED, suspended) if is_due else Deferred(comparison)

@@ -24,7 +24,7 @@ from federation.scheduling.podrequest import claims_of
 from federation.scheduling.policyspec import Policy
 from federation.scheduling.relatedworkloads import to_workload
 from federation.scheduling.snapshot import Snapshot
-from federation.scheduling.tolerations import ended_tolerations
+from federation.scheduling.tolerations import ended_tolerations, is_emptied
 from federation.scheduling.triggers import ObjectTriggers, TriggerComparison, Triggers, clusters_left, compare_triggers
 from federation.scheduling.workloadspreads import Spread
 from federation.scheduling.world import World
@@ -129,6 +129,16 @@ class Question:
             return {}
         tolerations = tolerations_of(self.federated, self.policy, self.world.options)
         return ended_tolerations(tolerations, self.snapshot.with_taint_times, self.occasion.now)
+
+    @cached_property
+    def is_sent_away(self) -> bool:
+        """Whether an administrator empties one of its clusters, or takes one from its project.
+
+        No wish of a user of its namespace holds that. A taint that its policy tolerates sends nothing away.
+        """
+        current, tolerations = self.attempt.current(), tolerations_of(self.federated, self.policy, self.world.options)
+        clusters = filter(None, map(self.snapshot.by_name.get, current))
+        return any(each.name in self.snapshot.left or is_emptied(each, tolerations) for each in clusters)
 
     @cached_property
     def workload(self) -> Workload | None:

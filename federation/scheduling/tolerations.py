@@ -51,6 +51,12 @@ def ended_tolerations(
     return {name: end[1] for name, end in ends if end is not None and end[0] <= now}
 
 
+def is_emptied(cluster: Cluster, tolerations: Sequence[Toleration]) -> bool:
+    """Return whether an administrator removes the cluster, or drains it and the drain is not tolerated."""
+    drains = [each for each in cluster.taints if each.key == names.TAINT_DRAIN and each.effect == Effect.NO_EXECUTE]
+    return cluster.is_terminating or any(not any(own.tolerates(each) for own in tolerations) for each in drains)
+
+
 def _default(key: str, seconds: int) -> Toleration:
     return Toleration(key, "Exists", "", Effect.NO_EXECUTE, seconds)
 

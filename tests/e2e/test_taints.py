@@ -77,6 +77,19 @@ def test_a_cordoned_cluster_keeps_its_replicas_and_gets_no_more(fed: Federation)
 @pytest.mark.usefixtures("web")
 def test_a_drained_cluster_is_emptied_unless_a_budget_forbids_it(fed: Federation) -> None:
     fed.kubectl("rollout", "status", "deploy/web", "--timeout=90s")
+    window = {"start": "2026-01-01T00:00:00Z", "end": "2099-01-01T00:00:00Z"}
+    freeze = {
+        "apiVersion": "core.kubeadmiral.io/v1alpha1",
+        "kind": "ChangeFreeze",
+        "metadata": {"name": "peak"},
+        "spec": {"reason": "peak season", "windows": [window]},
+    }
+    fed.kubectl.apply(freeze)
+    frozen = (
+        "Deployment default/web: 5 replicas would stay: ChangeFreeze peak holds until 2099-01-01T00:00:00Z: peak season"
+    )
+    assert frozen in run(fed, "drain", "oslo", "--dry-run")
+    fed.kubectl("delete", "changefreeze", "peak")
     budget = {
         "apiVersion": "core.kubeadmiral.io/v1alpha1",
         "kind": "ClusterDisruptionBudget",

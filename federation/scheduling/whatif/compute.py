@@ -295,6 +295,7 @@ def _plan(
         unplaced_before=unplaced_of(before, type_),
         waiting=sum(waiting.values()),
         is_stuck=run is not None and _is_stuck(run),
+        waits=run.assessment.message if run is not None and isinstance(run.assessment, Wait) else "",
         reason=_reason(action, run, is_named=subject.is_named),
         problems=[*subject.problems, *(run.problems if run is not None else ())],
         federated_name=str(metadata.get("name") or ""),

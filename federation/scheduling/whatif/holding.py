@@ -75,7 +75,8 @@ class Holding:
             if not reason and _is_update(row, type_.paths.replicas_spec):
                 frozen = self._find_frozen(row.cluster, template, namespace, Change.UPDATES, now)
                 reason = "" if frozen is None else frozen.message
-            annotated.append(replace(row, note="; ".join(filter(None, (row.note, reason)))) if reason else row)
+            note = "; ".join(filter(None, (row.note, reason)))
+            annotated.append(replace(row, note=note, held=reason) if reason else row)
         return annotated
 
     def _suspended(

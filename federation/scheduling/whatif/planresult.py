@@ -40,12 +40,16 @@ class MemberObject:
 
 @dataclass(frozen=True, slots=True)
 class MemberPlan:
-    """One object in one cluster; `before` or `after` is None when it is not there. `note` is shown to the user."""
+    """One object in one cluster; `before` or `after` is None when it is not there. `note` is shown to the user.
+
+    `held` says what holds the change for now, "" if nothing does; the note has it, too.
+    """
 
     cluster: str
     before: MemberObject | None
     after: MemberObject | None
     note: str = ""
+    held: str = ""
 
     @property
     def is_changed(self) -> bool:
@@ -86,6 +90,8 @@ class ObjectPlan:
     waiting: int = 0
     is_stuck: bool = False
     """Whether it is unschedulable and keeps its placement."""
+    waits: str = ""
+    """The reason why no decision is made now, "" if one is made."""
     reason: str = ""
     problems: Sequence[str] = ()
     federated_name: str = ""

@@ -149,3 +149,49 @@ def test_of_two_reasons_the_one_that_comes_first_in_the_table_is_said(pair: tupl
 
 def test_a_pod_of_a_group_that_its_leader_waits_for_has_no_queue_of_its_own() -> None:
     assert _answer(("queue", "pod-group")) == names.REASON_POD_GROUP
+
+
+TAINT = {"key": names.TAINT_DRAIN, "effect": "NoExecute"}
+TOLERATION = {"tolerations": [{"key": names.TAINT_DRAIN, "operator": "Exists"}]}
+SUSPENDED = {"suspension": {"scheduling": True}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "annotations", "taints", "is_removed", "goes"),
+    [
+        (SUSPENDED, {}, [], False, False),
+        (SUSPENDED, {}, [TAINT], False, True),
+        (SUSPENDED, {}, [{**TAINT, "effect": "NoSchedule"}], False, False),
+        (SUSPENDED, {}, [{**TAINT, "key": "dedicated"}], False, False),
+        (SUSPENDED | TOLERATION, {}, [TAINT], False, False),
+        (SUSPENDED, {}, [], True, True),
+        ({}, {names.NO_SCHEDULING: "true"}, [], False, False),
+        ({}, {names.NO_SCHEDULING: "true"}, [TAINT], False, True),
+        ({}, {names.NO_SCHEDULING: "true"}, [], True, True),
+    ],
+)
+@pytest.mark.parametrize("namespace", ["default", ""])
+def test_a_drain_or_removal_by_an_administrator_passes_what_users_of_a_namespace_hold(
+    spec: dict[str, Any],
+    annotations: dict[str, str],
+    taints: list[dict[str, str]],
+    is_removed: bool,
+    goes: bool,
+    namespace: str,
+) -> None:
+    policy = a_policy(reschedulePolicy={"rescheduleWhen": {"clusterJoined": True}}, **spec)
+    policy["metadata"] = {"name": "p", "namespace": namespace} if namespace else {"name": "p"}
+    inputs = Inputs(policy)
+    annotations = {**annotations, names.SCHEDULING_TRIGGERS: "{}"}
+    placed = a_federated(**annotations)
+    if not namespace:
+        placed["metadata"]["labels"] = {names.CLUSTER_PROPAGATION_POLICY_LABEL: "p"}
+    placed["spec"]["placements"] = [{"controller": names.GLOBAL_SCHEDULER, "placement": [{"cluster": "east"}]}]
+    gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if is_removed else {}
+    conditions = [{"type": "Joined", "status": "True"}]
+    inputs.clusters.update(
+        {"metadata": {"name": "east", **gone}, "spec": {"taints": taints}, "status": {"conditions": conditions}}
+    )
+    # A ClusterPropagationPolicy is an administrator's own word.
+    is_held_by_administrator = not namespace and "suspension" in spec
+    assert isinstance(inputs.assess(placed)[1], Due) is (goes and not is_held_by_administrator)
