@@ -4,7 +4,7 @@ Only the stored version has all fields of an object. A server without a webhook 
 another version may lack fields, and a write through it removes them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 _OPEN = "x-kubernetes-preserve-unknown-fields"
@@ -49,6 +49,33 @@ def has_all_fields(definition: Mapping[str, Any], version: str, other: str) -> b
     """Return whether one version of a CustomResourceDefinition can say all that another one can, by their schemas."""
     wanted = _schema_of(definition, other)
     return wanted is not None and _covers(_schema_of(definition, version), wanted)
+
+
+def lacking_fields(definition: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Return the fields that a served version of the wanted definition has, and the same version of the other lacks.
+
+    A server removes them from what it stores.
+    """
+    found: dict[str, None] = {}
+    for version in (wanted.get("spec") or {}).get("versions") or ():
+        name = str(version.get("name"))
+        if is_served(definition, name) and version.get("served"):
+            found |= dict.fromkeys(_lacking(_schema_of(definition, name), _schema_of(wanted, name), ""))
+    return list(found)
+
+
+def _lacking(schema: Any, wanted: Any, path: str) -> Iterator[str]:
+    if not isinstance(schema, Mapping) or not isinstance(wanted, Mapping) or schema.get(_OPEN):
+        return
+    own = schema.get("properties") or {}
+    for name, each in (wanted.get("properties") or {}).items():
+        at = f"{path}.{name}" if path else str(name)
+        if name in own:
+            yield from _lacking(own[name], each, at)
+        elif not isinstance(schema.get("additionalProperties"), Mapping):
+            yield at
+    for part in ("items", "additionalProperties"):
+        yield from _lacking(schema.get(part), wanted.get(part), f"{path}[]")
 
 
 def _schema_of(definition: Mapping[str, Any], version: str) -> Any:

@@ -193,14 +193,19 @@ async def _answer(
 
 
 async def _keep_installed(client: Client, certificate: SharedCertificate, url: str) -> None:
-    """Renew the certificate, and restore the webhooks that another process has removed, until cancelled."""
+    """Renew the certificate, and restore webhooks and definitions that others removed or changed, until cancelled."""
+    known: list[str] = []
     while True:
         await asyncio.sleep(_CHECK_S)
         try:
             await certificate.refresh()
             await configurations.restore_webhooks(client, _to_client_config(url, certificate.bundle))
+            problems = await configurations.restore_definitions(client)
+            if problems and problems != known:
+                _log.warning("a definition removes fields", problems=problems)
+            known = problems
         except (ApiError, ClusterError, ConfigurationError) as error:
-            _log.warning("the webhooks could not be checked", error=str(error))
+            _log.warning("webhooks and definitions could not be checked", error=str(error))
 
 
 async def _end(client: Client, serving: "asyncio.Task[None]", url: str, bundle: str) -> None:

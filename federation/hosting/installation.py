@@ -12,6 +12,7 @@ import structlog
 
 from federation.api import names
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.definitions import lacking_fields
 from federation.apimachinery.errors import (
     ApiError,
     ConfigurationError,
@@ -41,6 +42,8 @@ _RESOURCES = {
     each.kind: each
     for each in (NAMESPACES, SERVICE_ACCOUNTS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS)
 }
+_LACKING_MAX = 20
+"""Fields that a log line names."""
 _SERVED_S = 30.0
 """How long the host may take to serve a new definition."""
 _POLL_S = 0.1
@@ -117,7 +120,8 @@ async def _ensure_definition(client: Client, manifest: Object) -> None:
         found = None
     ours = manifest["metadata"].get("labels") or {}
     if found is not None and not ours.items() <= (found["metadata"].get("labels") or {}).items():
-        _log.warning("definition of another project is used as it is", name=name)
+        lacking = lacking_fields(found, manifest)[:_LACKING_MAX]
+        _log.warning("definition of another project is used as it is", name=name, removes=lacking)
         return
     await _apply(client, CRDS, manifest)
 

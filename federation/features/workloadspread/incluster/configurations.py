@@ -11,6 +11,7 @@ from typing import Any
 from federation.api import names
 from federation.api.crds import crd_manifests
 from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS, KRUISE_GROUP, WORKLOAD_SPREADS
+from federation.apimachinery.definitions import lacking_fields
 from federation.apimachinery.errors import ConfigurationError, Conflict, NotFound
 from federation.apimachinery.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Object, Resource
 from federation.client.client import Client, PatchType
@@ -119,6 +120,33 @@ async def install_definitions(client: Client) -> None:
                     f"the cluster has the definition {name} of another project; uninstall it first"
                 )
         await client.patch(CRDS, name, manifest, patch_type=PatchType.APPLY, field_manager=_MANAGER, force=True)
+
+
+async def restore_definitions(client: Client) -> list[str]:
+    """Install definitions that are gone or lack fields of ours; return a problem for each that others write.
+
+    Another one, also one that the federation delivers from its host, removes from a status what it does not have.
+    """
+    problems = []
+    for manifest in definitions():
+        name = manifest["metadata"]["name"]
+        try:
+            found = await client.get(CRDS, name)
+        except NotFound:
+            found = {"metadata": {"labels": _LABELS}}
+        lacking = lacking_fields(found, manifest) if "spec" in found else ["all"]
+        if not lacking:
+            continue
+        labels = found["metadata"].get("labels") or {}
+        if _is_ours(found) and names.MANAGED_LABEL not in labels:
+            await client.patch(CRDS, name, manifest, patch_type=PatchType.APPLY, field_manager=_MANAGER, force=True)
+            continue
+        where = "on the host of the federation, which delivers it" if names.MANAGED_LABEL in labels else "here"
+        problems.append(
+            f"the definition {name} lacks {', '.join(lacking)}, so limits may be exceeded: update it {where},"
+            " with the one that fedctl spread-webhook installs"
+        )
+    return problems
 
 
 async def install_webhooks(client: Client, client_config: ClientConfig) -> None:

@@ -71,6 +71,36 @@ async def test_the_definition_of_another_project_is_not_replaced(client: LocalCl
     assert "deletionTimestamp" not in (await client.get(CRDS, DEFINITION))["metadata"]
 
 
+def _without_revision(definition: Object) -> Object:
+    for version in definition["spec"]["versions"]:
+        del version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["podsResourceVersion"]
+    return definition
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem"),
+    [
+        ({"app.kubernetes.io/managed-by": names.FIELD_MANAGER}, ""),
+        ({names.MANAGED_LABEL: "true"}, "update it on the host of the federation"),
+        ({}, "update it here"),
+    ],
+    ids=["ours", "delivered", "foreign"],
+)
+async def test_a_definition_that_lacks_a_field_is_mended_or_named(
+    client: LocalClient, labels: Object, problem: str
+) -> None:
+    assert await configurations.restore_definitions(client) == []  # they were absent
+    assert await configurations.restore_definitions(client) == []
+    changed = _without_revision(await client.get(CRDS, DEFINITION))
+    changed["metadata"]["labels"] = labels
+    await client.update(CRDS, changed)
+    problems = await configurations.restore_definitions(client)
+    properties = (await client.get(CRDS, DEFINITION))["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    assert ("podsResourceVersion" in properties["status"]["properties"]) == (not problem)
+    assert len(problems) == bool(problem)
+    assert all(problem in each and "lacks status.podsResourceVersion," in each for each in problems)
+
+
 async def test_a_process_removes_only_its_own_webhooks(client: LocalClient) -> None:
     await configurations.uninstall_webhooks(client, at("https://a"))  # there are none
     await configurations.install_webhooks(client, at("https://a"))
