@@ -151,7 +151,7 @@ class Settings:
     preemption_interval_s: float = 0.0
     """Time between two rounds in which workloads give way to those of higher priority, at least 10; 0 for never."""
     guard_share: float = 0.2
-    """Share of a policy's, type's or cluster's objects that may move at a time without approval; 1 for no guard."""
+    """Share of what a policy, type or cluster has that may move without approval; 1 for no guard but that of data."""
     guard_count: int = 10
     """Objects that may move in any case."""
     guard_window_s: float = 600.0

@@ -45,15 +45,21 @@ def to_workload(
     modes: Mapping[tuple[str, str], Sequence[str]],
     approved: frozenset[str],
 ) -> DataWorkload | None:
-    """Return the facts about a federated object that is placed and has volumes which do not move, None for others."""
+    """Return the facts about a federated object with volumes that do not move; None for others.
+
+    One that is placed nowhere counts if it waits because of such volumes.
+    """
     template, namespace = federated["spec"]["template"], str(federated["metadata"].get("namespace") or "")
     volumes = fixed_volumes_of(template, _modes_in(namespace, modes))
     clusters = frozenset(placement_of(federated, names.GLOBAL_SCHEDULER))
-    if not volumes or not clusters:
-        return None
     policy, held = policies.policy_of(federated), held_move(federated)
     if held is not None and is_deletion(held.cause):
         held = None
+    is_placed = bool(clusters)
+    if not is_placed and held is not None:
+        clusters = held.clusters
+    if not volumes or not clusters:
+        return None
     stays = policy is None or policy.is_sticky
     return DataWorkload(
         name=f"{template['kind']} {namespace}/{template['metadata']['name']}",
@@ -64,6 +70,7 @@ def to_workload(
         has_application_failover=not stays and policy is not None and policy.failover.application is not None,
         held=held,
         is_approved=held is not None and held.hold in approved,
+        is_placed=is_placed,
     )
 
 

@@ -107,6 +107,14 @@ def slim_node(node: Object) -> Object:
     return {"metadata": _metadata(node, labels=True), "spec": slim_spec, "status": slim_status}
 
 
+def slim_claim(claim: Object) -> Object:
+    """Return what decisions need of a PersistentVolumeClaim: its name, and whether it has a volume."""
+    metadata, volume = _metadata(claim), (claim.get("spec") or {}).get("volumeName")
+    if ends_at := claim["metadata"].get("deletionTimestamp"):
+        metadata["deletionTimestamp"] = ends_at
+    return {"metadata": metadata, "spec": {"volumeName": str(volume)} if volume else {}}
+
+
 def slim_pod(pod: Object) -> Object:
     """Return what capacity and auto-migration need of a Pod: its requests, its node, its phase and its controller.
 

@@ -89,7 +89,8 @@ def _unit_of(question: Question) -> SchedulingUnit:
         default_toleration_s=options.toleration_s,
         ended=question.ended,
         is_queued=bool(question.queue),
-        current=question.attempt.current(),
+        current=question.attempt.origin(),
+        is_start=not question.attempt.current(),
     )
 
 

@@ -14,6 +14,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import current_clusters
+from federation.planning.guard.earliervolumes import NO_VOLUMES, EarlierVolumes
 from federation.scheduling.annotationoverrides import overrides_from_annotations
 from federation.scheduling.annotationswitch import with_allowed_annotations
 from federation.scheduling.assumedreplicas import AssumeCache
@@ -26,7 +27,7 @@ from federation.scheduling.policyspec import Policy, PolicyRef
 from federation.scheduling.recalledgangs import pods_by_request
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.tolerations import toleration_end, with_defaults
-from federation.scheduling.usermigration import MigrationError, applied_annotation
+from federation.scheduling.usermigration import migration_entry
 from federation.scheduling.world import World
 
 Annotations = dict[str, str | None]
@@ -47,6 +48,8 @@ class SchedulingAttempt:
     policy: Policy | None
     annotations: Annotations
     problem: str = ""
+    volumes: EarlierVolumes = NO_VOLUMES
+    """Where volumes of its name are, if it has no place."""
     _current: list[dict[str, int | None]] = field(default_factory=list, init=False, repr=False, compare=False)
     """The current placement, once it has been read."""
 
@@ -55,6 +58,19 @@ class SchedulingAttempt:
         if not self._current:
             self._current.append(current_clusters(self.federated, self.federated_type))
         return self._current[0]
+
+    def origin(self) -> dict[str, int | None]:
+        """Return the placement that a decision starts from: of an object without a place, where its volumes are."""
+        return self.current() or self.volumes.counts
+
+    def annotated(self) -> Mapping[str, Any]:
+        """Return the object with the attempt's annotations; the same object without any."""
+        if not self.annotations:
+            return self.federated
+        metadata = self.federated["metadata"]
+        merged = {**(metadata.get("annotations") or {}), **self.annotations}
+        annotations = {key: value for key, value in merged.items() if value is not None}
+        return {**self.federated, "metadata": {**metadata, "annotations": annotations}}
 
     def know(self, current: dict[str, int | None]) -> None:
         """Take the current placement from a caller who made the object with it."""
@@ -80,15 +96,20 @@ class SchedulingAttempt:
 
 
 def start_attempt(
-    federated: Mapping[str, Any], federated_type: FederatedType, policies: PolicyIndex
+    federated: Mapping[str, Any],
+    federated_type: FederatedType,
+    policies: PolicyIndex,
+    volumes: EarlierVolumes = NO_VOLUMES,
 ) -> SchedulingAttempt | None:
     """Return the attempt, None when the object is not pending for the scheduler."""
     if not pendingcontrollers.dependencies_fulfilled(federated, names.GLOBAL_SCHEDULER, federated_type.controllers):
         return None
     ref = policies.match(federated)
     policy = policies.policy_of(federated, ref)
-    annotations, problem = _migration(federated, federated_type)
-    return SchedulingAttempt(federated, federated_type, ref, policy, annotations, problem)
+    annotations, problem = migration_entry(federated, federated_type)
+    if volumes.starts:
+        annotations = {**annotations, names.ORDINAL_STARTS: volumes.starts}
+    return SchedulingAttempt(federated, federated_type, ref, policy, annotations, problem, volumes)
 
 
 def tolerated_until(attempt: SchedulingAttempt, world: World, snapshot: Snapshot) -> dict[str, datetime]:
@@ -132,20 +153,3 @@ def assume(assume_cache: AssumeCache, key: Hashable, decision: Decision, now_s: 
         for placements in (unit.current, decision.placements)
     )
     assume_cache.assume(key, unit.shape.request, before, after, now_s)
-
-
-def _migration(federated: Mapping[str, Any], federated_type: FederatedType) -> tuple[Annotations, str]:
-    """Return the annotation of the user's migration in force, and the problem of an invalid request.
-
-    Reference: docs/reference/scheduling.md and docs/reference/kinds.md.
-    """
-    present = federated["metadata"].get("annotations") or {}
-    text = present.get(names.MIGRATION_CONFIGURATION)
-    if text is None:
-        has_old = names.APPLIED_MIGRATION_CONFIGURATION in present
-        return ({names.APPLIED_MIGRATION_CONFIGURATION: None} if has_old else {}), ""
-    has_replicas = federated_type.replicas(federated["spec"]["template"]) is not None
-    try:
-        return {names.APPLIED_MIGRATION_CONFIGURATION: applied_annotation(text, has_replicas=has_replicas)}, ""
-    except MigrationError as error:
-        return {}, str(error)

@@ -61,7 +61,7 @@ def place(
     anything, the controller `awaited` acts before those of the type's pipeline.
     """
     placement = with_placement(federated, names.GLOBAL_SCHEDULER, placements)
-    plan = plan_division(federated, federated_type, placements)
+    plan = plan_division(_with_starts(federated, annotations), federated_type, placements)
     overrides = with_overrides(federated, names.GLOBAL_SCHEDULER, plan.patches)
     following = with_annotations(federated, follower_annotations(policy))
     is_moved = bool(placement or overrides)
@@ -85,6 +85,15 @@ def place(
     )
     patch = to_merge_patch(federated, placement, overrides, following, with_annotations(federated, written))
     return patch, is_moved
+
+
+def _with_starts(federated: Mapping[str, Any], annotations: Mapping[str, str | None]) -> Mapping[str, Any]:
+    """Return the object with the record of ordinals that the decision writes, if there is one."""
+    if (starts := annotations.get(names.ORDINAL_STARTS)) is None:
+        return federated
+    metadata = federated["metadata"]
+    held = {**(metadata.get("annotations") or {}), names.ORDINAL_STARTS: starts}
+    return {**federated, "metadata": {**metadata, "annotations": held}}
 
 
 def _arriving(federated: Mapping[str, Any], federated_type: FederatedType, placements: Placements) -> frozenset[str]:

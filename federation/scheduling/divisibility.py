@@ -22,7 +22,7 @@ def with_divided_kind(decision: Decision, attempt: SchedulingAttempt, due: Due) 
         return _cannot_divide(decision, problem) if problem else decision
     if is_only_numbered(attempt.federated_type):
         return decision
-    plan = plan_division(attempt.federated, attempt.federated_type, decision.placements)
+    plan = plan_division(attempt.annotated(), attempt.federated_type, decision.placements)
     if plan.problem:
         return _cannot_divide(decision, plan.problem)
     return decision if plan.placements == decision.placements else replace(decision, placements=plan.placements)

@@ -89,7 +89,7 @@ class Question:
 
     @cached_property
     def _allowed(self) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-        return with_allowed_annotations(_annotated(self.attempt), self.world.annotation_policy)
+        return with_allowed_annotations(self.attempt.annotated(), self.world.annotation_policy)
 
     @property
     def federated(self) -> Mapping[str, Any]:
@@ -211,14 +211,3 @@ class Question:
         if not self.ended:
             return ()
         return sorted(self.ended.keys() & (self.attempt.current().keys() | clusters_left(self.last_triggers)))
-
-
-def _annotated(attempt: SchedulingAttempt) -> Mapping[str, Any]:
-    """Return the object with the attempt's annotations; the same object without any."""
-    federated, changes = attempt.federated, attempt.annotations
-    if not changes:
-        return federated
-    metadata = federated["metadata"]
-    merged = {**(metadata.get("annotations") or {}), **changes}
-    annotations = {key: value for key, value in merged.items() if value is not None}
-    return {**federated, "metadata": {**metadata, "annotations": annotations}}

@@ -68,6 +68,7 @@ def build_unit(
     ended: Mapping[str, Taint] | None = None,
     is_queued: bool = False,
     current: Mapping[str, int | None] | None = None,
+    is_start: bool = False,
 ) -> SchedulingUnit:
     """Return the unit of a federated object under a policy.
 
@@ -103,8 +104,9 @@ def build_unit(
     else:
         fields |= _of_group(group, wish, claims, counts_cpu_and_memory=counts_cpu_and_memory)
     fields |= _undivided(federated_type, fields, is_whole=group is not None)
-    if snapshot.left:
-        fields["sticky"] = False  # who wrote the policy cannot keep a cluster that his project lost
+    if snapshot.left or is_start:
+        # The policy cannot keep a cluster that the project lost, and volumes of an earlier object are no placement.
+        fields["sticky"] = False
     return SchedulingUnit(
         gvk=GroupVersionKind(resource.group, resource.version, resource.kind),
         plural=resource.plural,

@@ -14,6 +14,7 @@ import msgspec
 import orjson
 
 from federation.api import names
+from federation.api.federatedtype import FederatedType
 from federation.apimachinery.annotationrecords import AnnotationRecord, Time
 from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.errors import InvalidInput
@@ -36,6 +37,23 @@ class _Applied(msgspec.Struct, rename="camel"):
 
 
 _APPLIED = AnnotationRecord(names.APPLIED_MIGRATION_CONFIGURATION, _Applied)
+
+
+def migration_entry(federated: Mapping[str, Any], federated_type: FederatedType) -> tuple[dict[str, str | None], str]:
+    """Return the annotation of the user's migration in force, and the problem of an invalid request.
+
+    Reference: docs/reference/scheduling.md and docs/reference/kinds.md.
+    """
+    present = federated["metadata"].get("annotations") or {}
+    text = present.get(names.MIGRATION_CONFIGURATION)
+    if text is None:
+        has_old = names.APPLIED_MIGRATION_CONFIGURATION in present
+        return ({names.APPLIED_MIGRATION_CONFIGURATION: None} if has_old else {}), ""
+    has_replicas = federated_type.replicas(federated["spec"]["template"]) is not None
+    try:
+        return {names.APPLIED_MIGRATION_CONFIGURATION: applied_annotation(text, has_replicas=has_replicas)}, ""
+    except MigrationError as error:
+        return {}, str(error)
 
 
 def applied_form(config: Mapping[str, Any], *, has_replicas: bool) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def permit_of_decision(
     approved: AbstractSet[str] = frozenset(),
 ) -> VolumePermit:
     """Return the answer about a successful decision; `evicting` are the clusters with taints of failover."""
-    before = attempt.current()
+    before, earlier = attempt.origin(), attempt.volumes
     if not before or before == decision.placements:
         return FREE
     volumes = fixed_volumes_of(attempt.federated["spec"]["template"], access_modes)
@@ -45,5 +45,7 @@ def permit_of_decision(
             homes=due.quiet.homes,
             held=held,
             approved=approved,
+            is_start=not attempt.current(),
+            clashing=earlier.clashing,
         )
     )

@@ -12,6 +12,7 @@ from federation.api.resources import (
     CLUSTER_TAINT_POLICIES,
     FEDERATED_CLUSTERS,
     FEDERATED_OBJECTS,
+    FEDERATED_TYPE_CONFIGS,
     OVERRIDE_POLICIES,
     PLACEMENT_HOLDS,
     PROJECTS,
@@ -318,3 +319,162 @@ async def test_a_hold_outlives_a_taint_of_a_rule_and_the_loss_of_the_cluster_and
             await world.pass_time(60)
             await is_same()
         assert await claims(world) == {"east": 2}
+
+
+async def delete(world: World, **options: Any) -> None:
+    """Delete both workloads; their claims stay."""
+    for name in (WITH, WITHOUT):
+        await world.user.delete(STATEFUL_SETS, name, "default", **options)
+        await world.until_gone(STATEFUL_SETS, name)
+    await world.settle()
+
+
+async def create(world: World, replicas: int = 2) -> None:
+    await world.create(STATEFUL_SETS, a_stateful_set(WITH, has_claims=True, replicas=replicas))
+    await world.create(STATEFUL_SETS, a_stateful_set(WITHOUT, has_claims=False, replicas=replicas))
+
+
+async def again_by_deletion(world: World) -> None:
+    await delete(world)
+    await by_policy(world)
+    await create(world)
+
+
+async def again_by_orphaning(world: World) -> None:
+    await delete(world, propagation_policy="Orphan")
+    await by_policy(world)
+    await create(world)
+
+
+async def again_by_type(world: World) -> None:
+    """Let the type of both go, with its objects kept, and return after their policy has changed."""
+    name = "statefulsets.apps"
+    config = await world.user.get(FEDERATED_TYPE_CONFIGS, name)
+    await world.merge(FEDERATED_TYPE_CONFIGS, name, {"metadata": {"annotations": {names.ORPHAN: "all"}}}, "")
+    await world.user.delete(FEDERATED_TYPE_CONFIGS, name)
+    await world.until_gone(FEDERATED_TYPE_CONFIGS, name, "")
+    await by_policy(world)
+    header = {"apiVersion": config["apiVersion"], "kind": config["kind"]}
+    await world.create(FEDERATED_TYPE_CONFIGS, {**header, "metadata": {"name": name}, "spec": config["spec"]})
+
+
+async def again_without_the_cluster(world: World) -> None:
+    """Unjoin the cluster, which keeps both, before they are deleted and created again."""
+    await by_unjoin(world)
+    await delete(world)
+    await create(world)
+
+
+async def again_while_it_is_lost(world: World) -> None:
+    await delete(world)
+    await world.lose("east")
+    await world.pass_time(60)
+    await create(world)
+
+
+async def again_after_its_loss(world: World) -> None:
+    """Lose the cluster before the deletion, and restart, so that only a Leftover says what is in it."""
+    await world.lose("east")
+    await world.pass_time(60)
+    await delete(world)
+    await world.restart()
+    await create(world)
+
+
+async def again_under_another_name(world: World) -> None:
+    """Unjoin the cluster, delete both, join it under another name, and create both elsewhere."""
+    await world.user.delete(FEDERATED_CLUSTERS, "east")
+    await world.until_gone(FEDERATED_CLUSTERS, "east", "")
+    await delete(world)
+    world.rename("east", "east-1")
+    await world.join("east-1")
+    await world.settle()
+    await by_policy(world)
+    await create(world)
+
+
+STARTS: list[Act] = [
+    again_by_deletion,
+    again_by_orphaning,
+    again_by_type,
+    again_without_the_cluster,
+    again_while_it_is_lost,
+    again_after_its_loss,
+    again_under_another_name,
+]
+
+
+@pytest.mark.parametrize("again", STARTS, ids=[each.__name__ for each in STARTS])
+async def test_an_object_without_a_place_starts_where_volumes_of_its_name_are(again: Act) -> None:
+    async with a_world(labels=LABELS, toleration_s=5) as world:
+        await begin(world)
+        home = next(member for member in world.members.values() if member.name == "east")
+        await again(world)
+        await world.pass_time(60)
+        await world.restart()
+        await world.pass_time(30)
+        assert set(await claims(world)) <= {home.name}, "it started on an empty volume"
+        assert not await places(world, WITH) - {home.name}
+        assert await places(world, WITHOUT) - {home.name}, "one without claims is placed as ever"
+        assert list((await holds(world)).values()) == ["PropagationPolicy default/divide"]
+        found = await scheduled(world, WITH)
+        assert found["reason"] == names.REASON_HELD
+        assert "volumes of an earlier object of its name are in clusters [east" in found["message"]
+        await approve(world)
+        await world.pass_time(60)
+        assert await places(world, WITH) - {home.name}, "an approval lets it go"
+        if home.line.mode != "up":
+            await world.bring_back(home.name)
+            await world.pass_time(60)
+
+
+async def test_shares_return_to_the_ordinals_of_their_claims() -> None:
+    async with a_world() as world:
+        weights = [{"cluster": "west", "preferences": {"weight": 2}}, {"cluster": "east", "preferences": {"weight": 1}}]
+        await world.create(PROPAGATION_POLICIES, a_policy({"west": 1}, resourceSelectors=KINDS))
+        await world.create(STATEFUL_SETS, a_stateful_set(WITH, has_claims=True, replicas=2))
+        await world.settle()
+        await policy(world, placement=weights)
+        await world.merge(STATEFUL_SETS, WITH, {"spec": {"replicas": 3}})
+        await world.settle()
+        before = await names_of_claims(world)
+        assert before == {"east": ["data-db-1000"], "west": ["data-db-0", "data-db-1"]}
+        await world.user.delete(STATEFUL_SETS, WITH, "default")
+        await world.until_gone(STATEFUL_SETS, WITH)
+        await policy(world, placement=ALL)
+        await world.create(STATEFUL_SETS, a_stateful_set(WITH, has_claims=True, replicas=3))
+        await world.settle()
+        assert await names_of_claims(world) == before
+        assert await holds(world) == {}
+
+
+async def names_of_claims(world: World) -> dict[str, list[str]]:
+    found = {
+        member.name: sorted(
+            each["metadata"]["name"] for each in (await member.admin.list(PERSISTENT_VOLUME_CLAIMS, "default")).items
+        )
+        for member in world.members.values()
+    }
+    return {name: listed for name, listed in found.items() if listed}
+
+
+async def test_what_waits_for_volumes_goes_on_when_their_claims_are_deleted() -> None:
+    async with a_world() as world:
+        await begin(world)
+        await again_by_deletion(world)
+        await world.settle()
+        assert await places(world, WITH) == set()
+        for name in (await names_of_claims(world))["east"]:
+            await world.members["east"].admin.delete(PERSISTENT_VOLUME_CLAIMS, name, "default")
+        await world.settle()
+        assert await places(world, WITH) == {"north"}
+        assert await holds(world) == {}
+
+
+async def test_a_share_of_one_does_not_turn_the_rule_about_volumes_off() -> None:
+    async with a_world(guard_share=1.0) as world:
+        await begin(world)
+        await by_policy(world)
+        await world.settle()
+        assert set(await claims(world)) == {"east"}
+        assert list((await holds(world)).values()) == ["PropagationPolicy default/divide"]

@@ -4,7 +4,7 @@
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -24,6 +24,7 @@ from federation.api.resources import (
     WORKLOAD_SPREADS,
 )
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
+from federation.controllers.schedule.claimwatch import ClaimWatch
 from federation.controllers.schedule.decider import Decider
 from federation.controllers.schedule.definitionwait import DefinitionWait
 from federation.controllers.schedule.eventhandlers import BY_POLICY, LEFT, SINGLE, EventHandlers, queue_priority
@@ -134,7 +135,8 @@ class ScheduleController:
         self._guard = Guard(host, cache, chosen.guard)
         evicting = EvictingClusters(host.informers, host.clock, chosen.failover.halts)
         self._failover = Failover(host, evicting, chosen.failover)
-        decider = Decider(cache, host.objects, engine, caller, host.clock, journal.inputs)
+        self._claims = ClaimWatch(host, cache, self._retry_all)
+        decider = Decider(cache, host.objects, engine, caller, host.clock, journal.inputs, self._claims)
         definitions = DefinitionWait(host.objects, host.clock)
         requeueing = Requeueing(cache, self._outages, tolerated or ToleratedTaints(), host.clock, chosen.reports_wait_s)
         self._reconciler = reconciler = Reconciler(
@@ -197,6 +199,9 @@ class ScheduleController:
             PROJECTS: handlers.on_project,
         }
 
+    def _retry_all(self, keys: Iterable[Key]) -> None:
+        self._handlers.retry(keys)
+
     def _retry(self, key: Key) -> None:
         self._handlers.retry((key,))
 
@@ -208,7 +213,7 @@ class ScheduleController:
         self._objects.subscribe(self._handlers.on_federated, _TRIGGERS, writer=WRITER, is_late=True)
         self._objects.subscribe(self._holds.on_federated, None, is_late=True)
         # Before that, a cluster or policy that exists could look as if it did not.
-        await self._reconciler.freezes.wait_synced()
+        await asyncio.gather(self._reconciler.freezes.wait_synced(), self._claims.wait_synced())
         await asyncio.gather(self._objects.wait_synced(), *(informer.wait_synced() for informer, _ in self._watches))
         self._recall_gangs()
         self._failover.begin()
@@ -256,12 +261,14 @@ class ScheduleController:
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         self._evictions.on_cluster(old, new)
         self._handlers.on_cluster(old, new)
+        self._claims.on_clusters()
 
     def _on_any(self, old: Object | None, new: Object | None) -> None:
         """Handle every event, in one subscription: each reads all objects that exist."""
         if new is not None and has_finished_everywhere(new):
             self.cache.assume_cache.forget(key_of(new))  # Its pods have ended, whatever reports have shown of them.
         self._guard.on_federated(old, new)
+        self._claims.on_federated(old, new)
         self._failover.on_federated(old, new)
         self._on_pod_budget(old, new)
         self._quotas.on_federated(old, new)

@@ -65,8 +65,6 @@ class Guard(MoveGuard):
 
     def permit(self, context: AttemptContext, due: Due, decision: Decision, evicting: AbstractSet[str]) -> VolumePermit:
         """Return which volumes a successful decision would leave behind, and on whose word."""
-        if self.options.share >= 1:
-            return FREE
         held = held_move(context.federated)
         if held is not None and is_deletion(held.cause):
             held = None
@@ -101,7 +99,7 @@ class Guard(MoveGuard):
         blamed = blame(frozenset(due.comparison.changed), before) if lost else frozenset()
         if volumes.waits:
             blamed = blame_of(volumes) or blamed or frozenset({Blame.CLUSTERS})
-        if not blamed or self.options.share >= 1:
+        if not blamed or (self.options.share >= 1 and not volumes.waits):
             self.withdraw(context.key)
             return go
         sizes = self._sizes(context, due, lost, blamed)
@@ -120,12 +118,15 @@ class Guard(MoveGuard):
             )
         clusters = ",".join(sorted(lost))
         message = f"{reason} clusters [{clusters}]. To let them go on: {judged.approval_command}"
+        if not context.attempt.current():
+            message = _message_of_start(lost, decision.placements, judged.approval_command)
+            return PermittedPlacement(Permit.HOLD, {}, judged.annotations, message=message)
         placements = held_placement(before, decision.placements, decision.unit.desired_replicas)
         return PermittedPlacement(Permit.HOLD, placements, judged.annotations, message=message)
 
     def _released(self, context: AttemptContext, decision: Decision, volumes: VolumePermit) -> Annotations:
         """Return the annotation for a move that goes on: an approval holds until all that it is about has left."""
-        remaining = volumes.approved & decision.placements.keys()
+        remaining = volumes.approved & decision.placements.keys() if context.attempt.current() else ()
         held = (context.federated["metadata"].get("annotations") or {}).get(names.HELD_PLACEMENT)
         return {names.HELD_PLACEMENT: held if remaining else None}
 
@@ -167,6 +168,15 @@ class Guard(MoveGuard):
                 return len(self._objects.keys_by_index(PLACED_IN, cause.name))
             case _:
                 return self._cache.count_bound_to(due.policy.ref)
+
+
+def _message_of_start(clusters: AbstractSet[str], placements: Placements, command: str) -> str:
+    """Return why an object without a place waits."""
+    return (
+        f"volumes of an earlier object of its name are in clusters [{','.join(sorted(clusters))}], and in"
+        f" [{','.join(sorted(placements))}] it would start with empty ones. To use them, let its policy place it where"
+        f" they are; to do without them, delete their claims there, or: {command}"
+    )
 
 
 def _counted(current: Placements, snapshot: Snapshot, left: Placements, volumes: VolumePermit) -> dict[str, int | None]:

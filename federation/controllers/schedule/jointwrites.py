@@ -53,7 +53,7 @@ class JointWrites:
         """Create a federated object with its first placement; return None if nothing was created."""
         since = self._requeueing.start(key)
         context = self._decider.start(key, draft)
-        if context is None or context.attempt.problem:
+        if context is None or context.attempt.problem or context.attempt.volumes.matter:
             return None
         result = await self._place(context, draft)
         if result is None:
@@ -91,6 +91,7 @@ class JointWrites:
             or bool(eviction_record(federated).left)
             or bool(missing_clusters(federated))
             or bool(context.attempt.ignored_plugins())
+            or context.attempt.volumes.matter
         )
 
     async def _place(self, context: AttemptContext, federated: Object) -> Result | None:

@@ -47,6 +47,9 @@ from federation.scheduling.queueinghints import ANY_CLUSTER_CHANGE, NO_CLUSTER_C
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.triggers import IGNORED_PLUGINS
 
+_CLAIMS_S = 1.0
+"""How soon an object with volumes and without a place is tried again while clusters list their claims."""
+
 
 class Reconciler:
     """Schedules one federated object per call."""
@@ -130,6 +133,9 @@ class Reconciler:
 
     async def _schedule(self, context: AttemptContext, due: Due, snapshot: Snapshot) -> Result:
         """Decide, and write or report the decision."""
+        if context.attempt.volumes.is_awaited:
+            self._cache.unschedulable.mark_retry((context.key,))
+            return Result(requeue_after_s=_CLAIMS_S)
         decided = await self._decider.decide(context, due, snapshot)
         decision = decided.decision
         lost = self._queued.lost(context, due, decision, snapshot)
@@ -271,7 +277,7 @@ class Reconciler:
         self._cache.unschedulable.remove(context.key)
         if is_news:
             failure = Wait(names.REASON_HELD, permitted.message)
-            await self._reporter.failed(context.subject, failure, has_placement=True)
+            await self._reporter.failed(context.subject, failure, has_placement=bool(context.attempt.current()))
             await self._reporter.journal(
                 context.subject,
                 names.REASON_HELD,
@@ -293,6 +299,9 @@ class Reconciler:
         marks = plan_marks(context.federated, decision, context.attempt.current(), completes=due.quiet.completes)
         if marks:
             decision = replace(decision, reason=f"{decision.reason}; {describe(marks, decision)}")
+        if unknown := context.attempt.volumes.unknown:
+            text = f"whether clusters [{','.join(sorted(unknown))}] have volumes of its name is not known"
+            decision = replace(decision, reason=f"{decision.reason}; {text}")
         patch, is_moved = placement_patch(
             context.attempt,
             due,

@@ -39,6 +39,8 @@ class DataWorkload:
     has_application_failover: bool = False
     held: HeldMove | None = None
     is_approved: bool = False
+    is_placed: bool = True
+    """Whether it has a place. One without has `clusters` from its hold: volumes of an earlier object are in them."""
 
 
 class DataWay(NamedTuple):
@@ -60,6 +62,8 @@ def find_data_ways(workloads: Iterable[DataWorkload], members: AbstractSet[str])
 def _ways_of(workload: DataWorkload, members: AbstractSet[str]) -> Iterator[DataWay]:
     for cluster in sorted(workload.clusters):
         yield from _now(workload, cluster, members)
+        if not workload.is_placed:
+            continue
         opened: dict[str, list[Way]] = {}
         for way, facts in _possible(workload, cluster):
             for word in permit_volumes(facts).goes.values():

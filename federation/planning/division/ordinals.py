@@ -65,6 +65,11 @@ def plan_ranges(
     return {name: start for name, start in starts.items() if name in replicas or not any(start in r for r in taken)}
 
 
+def start_of_range(ordinal: int) -> int:
+    """Return the start of the range that an ordinal, relative to the template's start, is in if no range is larger."""
+    return max(0, ordinal // _ROOM * _ROOM)
+
+
 def count_reserved(entries: Any) -> int:
     """Return the number of ordinals that `reserveOrdinals` leaves out: numbers, and ranges such as "3-5".
 

@@ -100,13 +100,16 @@ def fixed_volumes_of(template: Mapping[str, Any], access_modes: AccessModes) -> 
 
     Claim templates count in every kind that has them: StatefulSets, CloneSets, and the workload of a UnitedDeployment.
     """
-    kind, spec = str(template.get("kind") or ""), _mapping(template.get("spec"))
-    if _has_claim_templates(spec):
+    if _has_claim_templates(_mapping(template.get("spec"))):
         return _OF_TEMPLATES
-    for name in _claims(kind, spec):
+    return next((f"PersistentVolumeClaim {name}" for name in fixed_claims_of(template, access_modes)), "")
+
+
+def fixed_claims_of(template: Mapping[str, Any], access_modes: AccessModes) -> Iterator[str]:
+    """Yield the claims of the host that the workload's pods name and that do not move."""
+    for name in _claims(str(template.get("kind") or ""), _mapping(template.get("spec"))):
         if not _ONE_AT_A_TIME.isdisjoint(access_modes(name) or ()):
-            return f"PersistentVolumeClaim {name}"
-    return ""
+            yield name
 
 
 def _has_claim_templates(spec: Mapping[str, Any]) -> bool:

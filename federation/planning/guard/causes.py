@@ -26,7 +26,10 @@ class Mover:
 
 def blame_of(volumes: VolumePermit) -> frozenset[Blame]:
     """Return what a move counts for that waits because of its volumes; nothing if the triggers say it."""
-    return frozenset({Blame.PROJECT}) if Way.PROJECT in volumes.waits.values() else frozenset()
+    ways = volumes.waits.values()
+    if Way.START in ways:
+        return frozenset({Blame.POLICY})
+    return frozenset({Blame.PROJECT}) if Way.PROJECT in ways else frozenset()
 
 
 def causes_of_move(blamed: AbstractSet[Blame], mover: Mover, lost: AbstractSet[str]) -> Iterator[Cause]:

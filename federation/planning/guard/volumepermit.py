@@ -36,6 +36,7 @@ class Way(StrEnum):
     PARTNERS = "workloads that it must be together with"
     SPREAD = "a WorkloadSpread"
     SIZE = "its replicas or requests"
+    START = "it has no place, and there are volumes of an earlier object of its name"
     UNKNOWN = "another input of the decision"
 
 
@@ -100,6 +101,11 @@ class Departure:
     """Clusters of the move that is held already."""
     approved: AbstractSet[str] = frozenset()
     """Clusters of a held move that was approved."""
+    is_start: bool = False
+    """Whether the object has no place. Then `before` says where volumes of its name are: the number of replicas that
+    find theirs, None for any number."""
+    clashing: AbstractSet[str] = frozenset()
+    """Clusters of a start whose volumes no share of the object can use, because another cluster has the same names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +129,8 @@ FREE = VolumePermit()
 
 def permit_volumes(facts: Departure) -> VolumePermit:
     """Return which volumes the decision would leave behind, and on whose word."""
+    if facts.is_start:
+        return _permit_start(facts)
     losing = _losing(facts) if facts.volumes else ()
     if not losing:
         return FREE
@@ -138,6 +146,38 @@ def permit_volumes(facts: Departure) -> VolumePermit:
         else:
             waits[name] = way_out(facts, name)
     return VolumePermit(facts.volumes, waits, frozenset(stays), goes)
+
+
+def _permit_start(facts: Departure) -> VolumePermit:
+    """Return which volumes stay unused while the object starts with empty ones elsewhere.
+
+    What is said in advance, such as `failover.mode: Auto`, is about an object that runs. Only an approval counts here.
+    """
+    found = {name: 0 if name in facts.clashing else count for name, count in facts.before.items()}
+    if not any(_starts_empty(name, count, found) for name, count in facts.after.items()):
+        return FREE
+    unused = [name for name in sorted(facts.before) if _is_unused(facts, name)]
+    return VolumePermit(
+        facts.volumes,
+        {name: Way.START for name in unused if name not in facts.approved},
+        goes={name: Word.APPROVAL for name in unused if name in facts.approved},
+    )
+
+
+def _starts_empty(cluster: str, count: int | None, found: Mapping[str, int | None]) -> bool:
+    """Return whether a replica in the cluster would start with empty volumes; a copy uses what its cluster has."""
+    if cluster not in found:
+        return count != 0
+    usable = found[cluster]
+    return count is not None and usable is not None and count > usable
+
+
+def _is_unused(facts: Departure, cluster: str) -> bool:
+    """Return whether volumes in the cluster would have no replica."""
+    found, count = facts.before[cluster], facts.after.get(cluster, 0)
+    if count is None:
+        return False
+    return count == 0 or (found is not None and (cluster in facts.clashing or count < found))
 
 
 def way_out(facts: Departure, cluster: str) -> Way:

@@ -72,7 +72,7 @@ class GuardForecast:
         blamed = blame(frozenset(due.comparison.changed), before) if lost else frozenset()
         if permit.waits:
             blamed = blame_of(permit) or blamed or frozenset({Blame.CLUSTERS})
-        if blamed and self.options.share < 1:
+        if blamed and (permit.waits or self.options.share < 1):
             ref = due.policy.ref
             project = snapshot.project
             mover = Mover(ref.namespace, ref.name, due.policy.profile, run.type_.name, key[0], project)

@@ -3,12 +3,22 @@
 from typing import Any
 
 from federation.apimachinery.ownerreferences import controller_uids
-from federation.runtime.transforms import drop_managed_fields, slim_definition, slim_node, slim_pod
+from federation.runtime.transforms import drop_managed_fields, slim_claim, slim_definition, slim_node, slim_pod
 
 
 def test_managed_fields_are_dropped() -> None:
     obj = {"metadata": {"name": "x", "managedFields": [{}]}, "spec": {}}
     assert drop_managed_fields(obj) == {"metadata": {"name": "x"}, "spec": {}}
+
+
+def test_a_claim_keeps_its_name_and_whether_it_has_a_volume() -> None:
+    metadata = {"name": "data", "namespace": "n", "resourceVersion": "3", "labels": {"a": "b"}}
+    claim = {"metadata": metadata, "spec": {"volumeName": "pv", "storageClassName": "x"}, "status": {"phase": "Bound"}}
+    slim = {"metadata": {"name": "data", "namespace": "n", "resourceVersion": "3"}, "spec": {"volumeName": "pv"}}
+    assert slim_claim(claim) == slim
+    ending = {**claim, "metadata": {**metadata, "deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": None}
+    assert slim_claim(ending)["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:00Z"
+    assert slim_claim(ending)["spec"] == {}
 
 
 def test_managers_that_scale_an_object_are_kept_without_their_fields() -> None:

@@ -32,8 +32,19 @@ def found(workload: DataWorkload, members: frozenset[str] = MEMBERS) -> list[tup
         (replace(DB, held=HELD, is_approved=True), [("east", str(HELD.cause), Answer.APPROVED)]),
         (replace(DB, held=HELD, clusters=frozenset({"north"})), []),
         (replace(DB, clusters=frozenset({"east", "west"})), [("west", Way.MEMBERSHIP, Answer.HELD)]),
+        (replace(DB, held=HELD, fails_over=True, is_placed=False), [("east", str(HELD.cause), Answer.HELD)]),
     ],
-    ids=["no word", "failover", "application alone", "application", "held", "approved", "elsewhere", "no member"],
+    ids=[
+        "no word",
+        "failover",
+        "application alone",
+        "application",
+        "held",
+        "approved",
+        "elsewhere",
+        "no member",
+        "new",
+    ],
 )
 def test_a_way_is_listed_if_a_word_has_opened_it_or_it_is_taken_now(
     workload: DataWorkload, expected: list[tuple[str, str, Answer]]

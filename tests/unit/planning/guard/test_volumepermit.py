@@ -144,3 +144,49 @@ def test_a_cluster_that_loses_volumes_is_in_exactly_one_answer_and_no_other_is_i
 
 def _count(replicas: int | None) -> int:
     return 2 if replicas is None else replicas
+
+
+START = Departure(CLAIMS, {"east": 2}, {}, is_start=True)
+STARTS = [
+    ("where its volumes are", {"east": 2}, {"east": 2}, {}),
+    ("with more replicas than volumes", {"east": 2}, {"east": 2, "west": 3}, {}),
+    ("with fewer replicas than volumes", {"east": 3, "west": 3}, {"east": 2}, {}),
+    ("as a copy beside its volumes", {"east": 2, "north": 2}, {"east": None}, {}),
+    ("as copies, more than volumes", {"east": 2}, {"east": None, "west": None}, {}),
+    ("elsewhere", {"east": 2}, {"west": 2}, {"east"}),
+    ("elsewhere as a copy", {"east": 2}, {"west": None}, {"east"}),
+    ("partly elsewhere", {"east": 2}, {"east": 1, "west": 1}, {"east"}),
+    ("all in one of two clusters", {"east": 3, "north": 1}, {"east": 4}, {"north"}),
+    ("on a volume for any number", {"east": None}, {"east": 4}, {}),
+    ("beside a volume for any number", {"east": None}, {"east": 2, "west": 2}, {}),
+    ("elsewhere than a volume for any number", {"east": None}, {"west": 4}, {"east"}),
+    ("with no replica", {"east": 2}, {"west": 0}, {}),
+    ("with no replica where they are", {"east": 2}, {"east": 0, "west": 2}, {"east"}),
+]
+
+
+@pytest.mark.parametrize(("name", "found", "after", "waits"), STARTS, ids=[entry[0] for entry in STARTS])
+def test_an_object_without_a_place_starts_empty_only_if_no_volumes_stay_unused(
+    name: str, found: dict[str, int | None], after: dict[str, int | None], waits: set[str]
+) -> None:
+    facts = replace(START, before=found, after=after)
+    assert dict(permit_volumes(facts).waits) == dict.fromkeys(waits, Way.START), name
+    approved = permit_volumes(replace(facts, approved=frozenset(found)))
+    assert not approved.waits
+    assert approved.approved == set(waits)
+
+
+def test_no_word_in_advance_lets_an_object_without_a_place_start_empty() -> None:
+    east = frozenset({"east"})
+    said = replace(
+        START, after={"west": 1}, wanted=1, fails_over=True, evicting=east, unhealthy=east, changed=ANNOTATED
+    )
+    assert dict(permit_volumes(said).waits) == {"east": Way.START}
+
+
+def test_shares_cannot_use_volumes_with_the_names_of_others() -> None:
+    """Copies had the same ordinals in both clusters; one of them gets others when they are divided."""
+    facts = replace(START, before={"east": 2, "north": 2}, clashing=frozenset({"north"}))
+    assert set(permit_volumes(replace(facts, after={"east": 1, "north": 1})).waits) == {"east", "north"}
+    assert permit_volumes(replace(facts, after={"east": 2})) == FREE
+    assert permit_volumes(replace(facts, after={"east": None, "north": None})) == FREE

@@ -349,7 +349,7 @@ def test_a_plan_says_which_holds_it_could_not_read() -> None:
     [
         (0.2, ["ReadWriteOnce"], ["PersistentVolumeClaim data"]),
         (0.2, ["ReadWriteMany"], []),
-        (1.0, ["ReadWriteOnce"], []),
+        (1.0, ["ReadWriteOnce"], ["PersistentVolumeClaim data"]),
     ],
     ids=["the guard is on", "the volume is anywhere", "the guard is off"],
 )

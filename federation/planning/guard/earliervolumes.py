@@ -1,0 +1,141 @@
+"""Volumes that an object without a place finds in the clusters: those of an earlier object of its name. Pure.
+
+A StatefulSet names the claims of its templates TEMPLATE-NAME-ORDINAL and uses them again when it is created again;
+other pods name their claims. So a claim of that name in a cluster says where the data of a new object is, whatever
+happened to the earlier one: a deletion, a FederatedTypeConfig that went, a restore of the host. A decision treats such
+clusters as if the object ran there, and `volumepermit.py` asks before it starts with empty volumes elsewhere.
+
+`controllers/schedule/claimwatch.py` collects the facts.
+Decision: docs/decisions/0222-volumes-say-where-a-new-object-goes.md
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any
+
+from federation.api import names
+from federation.api.resources import KRUISE_GROUP
+from federation.apimachinery import dotpaths
+from federation.apimachinery.resources import Object
+from federation.planning.division.ordinals import STARTS, parse_record, start_of_range
+from federation.planning.failover.tolerance import AccessModes, fixed_claims_of
+
+_ORDINAL = re.compile(r"-(0|[1-9][0-9]{0,9})\Z")
+_STATEFUL_SETS = frozenset({("apps", "StatefulSet"), (KRUISE_GROUP, "StatefulSet")})
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimNames:
+    """The names of the claims that an object's pods use and that do not move."""
+
+    stems: tuple[str, ...] = ()
+    """TEMPLATE-NAME of each claim template of a StatefulSet; the ordinals follow."""
+    plain: tuple[str, ...] = ()
+    """Claims that the pods name themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterClaims:
+    """The claims of these names that one cluster has: ordinals of templates, and whether there is a plain one."""
+
+    ordinals: AbstractSet[int] = frozenset()
+    has_plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierVolumes:
+    """Where volumes of the object's name are: cluster → ordinals, None for volumes that any number of replicas uses."""
+
+    counts: dict[str, int | None] = field(default_factory=dict)
+    starts: str = ""
+    """The record of the ordinals' starts that lets the pods find their volumes, "" if it does not matter."""
+    clashing: AbstractSet[str] = frozenset()
+    """Clusters with ordinals that another cluster has as well: shares of one StatefulSet cannot use both."""
+    unknown: AbstractSet[str] = frozenset()
+    """Clusters that do not answer and of which nothing is known."""
+    is_awaited: bool = False
+    """Whether a cluster that answers has not listed its claims yet."""
+
+    @property
+    def matter(self) -> bool:
+        """Whether a decision has to look at them."""
+        return bool(self.counts or self.unknown or self.is_awaited)
+
+
+NO_VOLUMES = EarlierVolumes()
+
+
+def claim_names_of(template: Mapping[str, Any], access_modes: AccessModes) -> ClaimNames:
+    """Return the names of the claims that the object's pods use; those of kinds with random names are not known."""
+    group, _, _ = str(template.get("apiVersion") or "").rpartition("/")
+    stems: list[str] = []
+    if (group, template.get("kind")) in _STATEFUL_SETS:
+        claims = dotpaths.get(template, ("spec", "volumeClaimTemplates")) or ()
+        names_ = (dotpaths.get(claim, ("metadata", "name")) for claim in claims)
+        stems += [f"{name}-{template['metadata']['name']}" for name in names_ if name]
+    return ClaimNames(tuple(stems), tuple(fixed_claims_of(template, access_modes)))
+
+
+def stems_of(claim: Object) -> tuple[str, ...]:
+    """Return namespace and name of a member's claim without its ordinal, as the values of an index."""
+    metadata = claim["metadata"]
+    stem = _ORDINAL.sub("", metadata["name"])
+    return () if stem == metadata["name"] else (f"{metadata['namespace']}/{stem}",)
+
+
+def has_data(claim: Mapping[str, Any]) -> bool:
+    """Return whether a member's claim has a volume, and nobody deletes it."""
+    return bool((claim.get("spec") or {}).get("volumeName")) and not claim["metadata"].get("deletionTimestamp")
+
+
+def ordinals_of(claims: Iterable[Object]) -> frozenset[int]:
+    """Return the ordinals of claims that have data."""
+    found = (_ORDINAL.search(claim["metadata"]["name"]) for claim in claims if has_data(claim))
+    return frozenset(int(matched[1]) for matched in found if matched)
+
+
+def find_volumes(
+    federated: Mapping[str, Any],
+    claims: Mapping[str, ClusterClaims],
+    *,
+    recorded: Collection[str] = (),
+    unknown: AbstractSet[str] = frozenset(),
+    is_awaited: bool = False,
+) -> EarlierVolumes:
+    """Return where the volumes are; `recorded` are clusters that cannot list claims, and had the object before."""
+    counts: dict[str, int | None] = {}
+    for cluster, found in claims.items():
+        if found.ordinals:
+            counts[cluster] = len(found.ordinals)
+        elif found.has_plain:
+            counts[cluster] = None
+    counts |= dict.fromkeys(recorded)
+    starts, clashing = _starts(federated, claims)
+    return EarlierVolumes(
+        counts=dict(sorted(counts.items())),
+        starts=STARTS.text(starts) if starts else "",
+        clashing=clashing,
+        unknown=unknown - counts.keys(),
+        is_awaited=is_awaited,
+    )
+
+
+def _starts(federated: Mapping[str, Any], claims: Mapping[str, ClusterClaims]) -> tuple[dict[str, int], frozenset[str]]:
+    """Return the start of each cluster's ordinals, by its claims and then by the record, and who has a taken one."""
+    base = dotpaths.get(federated["spec"]["template"], ("spec", "ordinals", "start")) or 0
+    starts: dict[str, int] = {}
+    clashing: set[str] = set()
+    for cluster in sorted(claims, key=lambda name: (-len(claims[name].ordinals), name)):
+        if ordinals := claims[cluster].ordinals:
+            start = start_of_range(min(ordinals) - base)
+            if start in starts.values():
+                clashing.add(cluster)
+            else:
+                starts[cluster] = start
+    if starts:
+        recorded = parse_record((federated["metadata"].get("annotations") or {}).get(names.ORDINAL_STARTS))
+        taken = set(starts.values())
+        starts |= {name: at for name, at in recorded.items() if name not in claims and at not in taken}
+    return starts, frozenset(clashing)
