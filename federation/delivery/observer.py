@@ -36,6 +36,7 @@ from federation.delivery.rules.plan import (
 )
 from federation.delivery.rules.status import describe_kind
 from federation.guard.suspensions import Holds
+from federation.planning.accounts.claim import CLAIM, find_unpaid
 from federation.planning.drift.fields import drifted_fields
 from federation.planning.failover.application import purge_of, removed_first
 from federation.planning.federatedobject.finished import evidence, is_finished, run_of
@@ -43,6 +44,7 @@ from federation.planning.federatedobject.finished import started as started_run
 from federation.planning.leftovers.evidence import objection
 from federation.planning.leftovers.strays import is_kept
 from federation.planning.rendering.memberobject import RenderError
+from federation.scheduling.quotas import use_in
 
 _UNKNOWN = Known()
 
@@ -124,6 +126,7 @@ class Observer:
             find_earlier=partial(self._find_earlier, key, cluster),
             find_missing=partial(self._find_missing, aim, name, live),
             find_drifted=partial(self._find_drifted, subject, live),
+            find_unpaid=partial(_find_unpaid, subject, name),
             find_pause=partial(self._find_pause, key),
             freeze=None if live is None or aim.is_deleted else self._find_freeze(aim, name),
             suspension=self._find_suspension(aim, name, live),
@@ -184,6 +187,13 @@ class Observer:
     def _find_pause(self, key: MemberKey) -> Pause | None:
         left_s, drift = self._records.pause_left_s(key), self._records.drift(key)
         return None if left_s <= 0 or drift is None else Pause(left_s, drift)
+
+
+def _find_unpaid(subject: Subject, cluster: str) -> str:
+    if CLAIM.of(subject.federated) is None:
+        return ""
+    use = use_in(subject.renderer.render(cluster).object, subject.federated, subject.type_)
+    return find_unpaid(subject.federated, cluster, use)
 
 
 def _compare(subject: Subject, cluster: str, live: Object | None) -> tuple[Object | None, Object | None]:

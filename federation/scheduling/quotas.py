@@ -1,133 +1,227 @@
 """Quotas of namespaces over all clusters, budgets included: what is used, and what a unit may still get. Pure.
 
-`QuotaLedger` knows the FederatedResourceQuotas and, in namespaces that have any, what each object has in each cluster.
-A decision counts at once, before its write is observed. The engine asks the unit's `Headroom` (`quotaheadroom.py`).
+`Quotas` has one ledger (`planning/accounts/accountledger.py`) for each namespace with a FederatedResourceQuota. Its
+payers are the workloads, their claims are annotations (`planning/accounts/claim.py`). The engine asks the unit's
+`Headroom` (`quotaheadroom.py`); the claim that goes with the write of a decision is planned here.
 Reference: docs/reference/quotas.md.
 
-Decision: docs/decisions/0066-quotas-in-decisions.md
+Decisions: docs/decisions/0066-quotas-in-decisions.md, docs/decisions/0230-one-ledger.md
 """
 
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from federation.api.federatedtype import FederatedType
-from federation.planning.federatedobject.placements import current_clusters
-from federation.scheduling.framework.quotaheadroom import Charge, Headroom, Quota, amounts_of, limit_of
-from federation.scheduling.framework.types import Cluster, SchedulingUnit
-from federation.scheduling.podgroups import charged_to
-from federation.scheduling.podrequest import has_pods
+from federation.apimachinery.mergepatch import apply_merge_patch
+from federation.planning.accounts.accountledger import Ledger
+from federation.planning.accounts.claim import CLAIM, Claim, Use, claim_of, plan_claim
+from federation.planning.federatedobject.finished import evidence_by_cluster
+from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.rendering.memberobject import Renderer, RenderError
+from federation.planning.suspending import is_suspended
+from federation.scheduling.framework.quotaheadroom import MEASURES, Headroom, amounts_of, describe, limit_of, plain
+from federation.scheduling.framework.types import PODS, Cluster, Resources, SchedulingUnit
+from federation.scheduling.podgroups import charged_to, membership_of
+from federation.scheduling.podrequest import claims_of, has_pods, pods_per_replica, request_of
+
+Clusters = Mapping[str, Cluster]
 
 
-@dataclass(slots=True)
-class _Namespace:
-    """The quotas of one namespace, and what its objects have; `assumed` are decisions that are not observed yet."""
-
-    quotas: dict[str, Quota] = field(default_factory=dict)
-    charges: dict[Hashable, Charge] = field(default_factory=dict)
-    assumed: dict[Hashable, Charge] = field(default_factory=dict)
-    waiting: set[Hashable] = field(default_factory=set)
-
-    def current(self) -> Mapping[Hashable, Charge]:
-        return {**self.charges, **self.assumed}
-
-
-class QuotaLedger:
+class Quotas:
     """All quotas. Namespaces without any cost nothing but a look-up."""
 
     def __init__(self) -> None:
-        self._namespaces: dict[str, _Namespace] = {}
+        self._ledgers: dict[str, Ledger[Claim]] = {}
+        self._short: dict[str, set[Hashable]] = {}
+        """Objects whose last decision left something unplaced, by namespace."""
+        self._withheld: dict[str, dict[Hashable, str]] = {}
+        """The quota that keeps content from being delivered, by namespace and object."""
 
     def __contains__(self, namespace: str) -> bool:
         """Return whether the namespace has a quota."""
-        return namespace in self._namespaces
+        return namespace in self._ledgers
+
+    # -- quotas
 
     def put(self, source: Mapping[str, Any]) -> bool:
         """Add or replace a FederatedResourceQuota; return whether it is the first of its namespace."""
         metadata = source["metadata"]
-        is_first = metadata["namespace"] not in self._namespaces
+        is_first = metadata["namespace"] not in self._ledgers
+        ledger = self._ledgers.setdefault(metadata["namespace"], Ledger())
         overall = (source.get("spec") or {}).get("overall") or {}
-        hard = {name: limit_of(name, value) for name, value in overall.items()}
-        namespace = self._namespaces.setdefault(metadata["namespace"], _Namespace())
-        namespace.quotas[metadata["name"]] = Quota(metadata["name"], hard)
+        ledger.open(metadata["name"], {name: _limit(name, value) for name, value in overall.items()})
         return is_first
 
     def remove(self, namespace: str, name: str) -> frozenset[Hashable]:
-        """Remove a quota; return the objects that may have waited for it."""
-        found = self._namespaces.get(namespace)
-        if found is None or found.quotas.pop(name, None) is None:
+        """Remove a quota; return the objects that it concerned: those that waited, all with the last one."""
+        ledger = self._ledgers.get(namespace)
+        if ledger is None or not ledger.close(name):
             return frozenset()
-        if not found.quotas:
-            del self._namespaces[namespace]
-        return frozenset(found.waiting)
-
-    def waiting(self, namespace: str) -> frozenset[Hashable]:
-        """Return the objects that a quota keeps from getting all that they want."""
-        found = self._namespaces.get(namespace)
-        return frozenset(found.waiting) if found is not None else frozenset()
-
-    def wait(self, namespace: str, key: Hashable, *, is_short: bool) -> None:
-        """Record whether an object lacks something because of a quota."""
-        if (found := self._namespaces.get(namespace)) is not None:
-            (found.waiting.add if is_short else found.waiting.discard)(key)
-
-    def observe(self, namespace: str, key: Hashable, charge: Charge | None) -> bool:
-        """Record what an object has, None when it is gone; return whether that changed."""
-        found = self._namespaces.get(namespace)
-        if found is None:
-            return False
-        if charge is None:
-            found.waiting.discard(key)
-            return (found.charges.pop(key, None), found.assumed.pop(key, None)) != (None, None)
-        if found.assumed.get(key) == charge:
-            del found.assumed[key]
-        is_changed = found.charges.get(key) != charge
-        found.charges[key] = charge
-        return is_changed
-
-    def assume(self, namespace: str, key: Hashable, charge: Charge | None) -> None:
-        """Count a decision before it is written; None takes that back."""
-        if (found := self._namespaces.get(namespace)) is not None:
-            found.assumed.pop(key, None)
-            if charge is not None and charge != found.charges.get(key):
-                found.assumed[key] = charge
-
-    def headroom(self, key: Hashable, unit: SchedulingUnit, clusters: Mapping[str, Cluster]) -> Headroom | None:
-        """Return what an object may get; None without a quota."""
-        found = self._namespaces.get(unit.namespace)
-        if found is None:
-            return None
-        others = [charge for other, charge in found.current().items() if other != key]
-        resources = {name for quota in found.quotas.values() for name in quota.hard}
-        used = _sum(others, resources, clusters)
-        if unit.joins is not None:  # its leader is charged for it
-            own = amounts_of(Charge(unit.request, dict.fromkeys(unit.joins, 1)), used, clusters)
-            used = {name: max(0, amount - own[name]) for name, amount in used.items()}
-        return Headroom(
-            tuple(found.quotas[name] for name in sorted(found.quotas)),
-            used,
-            unit.request,
-            replica_counts(unit.current, unit.desired_replicas),
-            clusters,
-            unit.pods_per_replica,
+        if ledger.limits:
+            return self.waiting(namespace)
+        del self._ledgers[namespace]
+        return (
+            frozenset(self._short.pop(namespace, ()))
+            | self._withheld.pop(namespace, {}).keys()
+            | frozenset(ledger.payers())
         )
-
-    def quota(self, namespace: str, name: str) -> Quota | None:
-        """Return a quota, None when there is none."""
-        found = self._namespaces.get(namespace)
-        return found.quotas.get(name) if found is not None else None
 
     def names(self, namespace: str) -> list[str]:
         """Return the names of the quotas of a namespace."""
-        found = self._namespaces.get(namespace)
-        return sorted(found.quotas) if found is not None else []
+        ledger = self._ledgers.get(namespace)
+        return sorted(ledger.limits) if ledger is not None else []
 
-    def used(self, namespace: str, quota: Quota, clusters: Mapping[str, Cluster]) -> dict[str, dict[str, int]]:
-        """Return what is used of a quota's resources by cluster."""
-        found = self._namespaces.get(namespace)
-        charges = found.current().values() if found is not None else ()
-        involved = sorted({cluster for charge in charges for cluster, count in charge.replicas.items() if count})
-        return {name: _sum([charge.only(name) for charge in charges], quota.hard, clusters) for name in involved}
+    # -- objects that lack something
+
+    def waiting(self, namespace: str) -> frozenset[Hashable]:
+        """Return the objects that a quota keeps from getting all that they want."""
+        return frozenset(self._short.get(namespace, ())) | self._withheld.get(namespace, {}).keys()
+
+    def wait(self, namespace: str, key: Hashable, *, is_short: bool) -> None:
+        """Record whether a decision about an object left something unplaced because of a quota."""
+        if namespace in self._ledgers:
+            short = self._short.setdefault(namespace, set())
+            (short.add if is_short else short.discard)(key)
+
+    def withheld(self, namespace: str, key: Hashable) -> str:
+        """Return the quota that keeps an object's content from being delivered, "" for none."""
+        return self._withheld.get(namespace, {}).get(key, "")
+
+    # -- claims
+
+    def observe(self, key: Hashable, federated: Mapping[str, Any], type_: FederatedType | None) -> bool:
+        """Record what an object has; return whether that changed."""
+        namespace = str(federated["metadata"].get("namespace") or "")
+        if (ledger := self._ledgers.get(namespace)) is None:
+            return False
+        claim = _held(federated, type_) if type_ is not None else None
+        if claim is None:
+            return self.forget(namespace, key)
+        if ledger.assumed(key) == CLAIM.of(federated):
+            ledger.end_assumption(key)
+        return ledger.report(key, claim)
+
+    def forget(self, namespace: str, key: Hashable) -> bool:
+        """Remove an object that is gone, or has no pods; return whether that changed anything."""
+        self._short.get(namespace, set()).discard(key)
+        self._withheld.get(namespace, {}).pop(key, None)
+        ledger = self._ledgers.get(namespace)
+        return ledger is not None and ledger.remove(key)
+
+    def with_claim(
+        self,
+        key: Hashable,
+        base: Mapping[str, Any],
+        type_: FederatedType,
+        patch: Mapping[str, Any] | None,
+        clusters: Clusters,
+    ) -> dict[str, Any] | None:
+        """Return the merge patch with the claim of the object that it makes, and count that claim from now on.
+
+        What does not fit is recorded for `withheld`. An object that pays nothing, or that no quota limits any more, has
+        no claim.
+        """
+        namespace, claim = str(base["metadata"].get("namespace") or ""), None
+        if namespace in self._ledgers:
+            after = apply_merge_patch(base, patch or {})
+            generation = int(base["metadata"].get("generation") or 0) + ("spec" in (patch or {}))
+            claim = self._plan(namespace, key, _held(base, type_), after, type_, clusters, generation)
+        entry = CLAIM.entry(claim)
+        if entry[CLAIM.name] == (base["metadata"].get("annotations") or {}).get(CLAIM.name):
+            return None if patch is None else dict(patch)
+        if claim is not None:
+            self._ledgers[namespace].assume(key, claim)
+        metadata = (patch or {}).get("metadata") or {"resourceVersion": base["metadata"].get("resourceVersion")}
+        annotations = {**(metadata.get("annotations") or {}), **entry}
+        return {**(patch or {}), "metadata": {**metadata, "annotations": annotations}}
+
+    def _plan(
+        self,
+        namespace: str,
+        key: Hashable,
+        before: Claim | None,
+        federated: Mapping[str, Any],
+        type_: FederatedType,
+        clusters: Clusters,
+        generation: int,
+    ) -> Claim | None:
+        ledger, withheld = self._ledgers[namespace], self._withheld.setdefault(namespace, {})
+        withheld.pop(key, None)
+        if (wanted := uses_of(federated, type_)) is None:
+            return None
+        before = before or Claim({})
+        # Where overrides do not apply, what is there stays there.
+        unknown = (effective_placement(federated) - wanted.keys()) & before.may.keys()
+        wanted |= {name: before.may[name] for name in unknown}
+        value = partial(_value, clusters=clusters)
+
+        def find_excess(claim: Claim) -> str:
+            amounts = amounts_of(claim.may, ledger.measures(), clusters)
+            return describe(ledger.find_excess(key, amounts, value))
+
+        claim, excess = plan_claim(before, wanted, generation, partial(_amounts, clusters=clusters), find_excess)
+        if excess:
+            withheld[key] = excess
+        return claim
+
+    def revoke(self, namespace: str, key: Hashable) -> None:
+        """Forget a claim that was not written."""
+        if (ledger := self._ledgers.get(namespace)) is not None:
+            ledger.end_assumption(key)
+
+    # -- questions
+
+    def limited(
+        self, unit: SchedulingUnit, federated: Mapping[str, Any], type_: FederatedType, clusters: Clusters
+    ) -> SchedulingUnit:
+        """Return the unit with what it may get; the same unit without a quota, or if it runs no pods."""
+        template = federated["spec"]["template"]
+        if unit.namespace not in self._ledgers or not has_pods(template, type_) or is_suspended(template):
+            return unit
+        uses = uses_of(federated, type_) or {}
+        requests = {name: use.request for name, use in uses.items() if use.request != unit.request}
+        return replace(unit, quota=self.headroom(key_in(federated), unit, clusters, requests))
+
+    def headroom(
+        self, key: Hashable, unit: SchedulingUnit, clusters: Clusters, requests: Mapping[str, Resources] | None = None
+    ) -> Headroom | None:
+        """Return what an object may get; None without a quota. `requests` are those that overrides change."""
+        ledger = self._ledgers.get(unit.namespace)
+        if ledger is None:
+            return None
+        value, measures = partial(_value, clusters=clusters), ledger.measures()
+        others = {name: ledger.used(name, value, without=key) for name in measures}
+        present = {name: ledger.paid(key, name, value) for name in measures}
+        if unit.joins is not None:  # its leader is charged for it
+            own = amounts_of(_uses(unit, dict.fromkeys(unit.joins, 1)), measures, clusters)
+            others = {name: max(0, amount - own[name]) for name, amount in others.items()}
+            present = amounts_of(_uses(unit, replica_counts(unit.current, unit.desired_replicas)), measures, clusters)
+        return Headroom(
+            dict(ledger.limits), others, present, unit.request, clusters, unit.pods_per_replica, requests or {}
+        )
+
+    def used(self, namespace: str, name: str, clusters: Clusters) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
+        """Return what is used of a quota's resources: in all, and by cluster."""
+        ledger = self._ledgers.get(namespace)
+        if ledger is None:
+            return {}, {}
+        hard = ledger.limits.get(name) or {}
+        value = partial(_value, clusters=clusters)
+        by_cluster: dict[str, dict[str, int]] = {}
+        for payer in ledger.payers():
+            for claim in ledger.claims(payer)[-1:]:
+                for cluster, use in claim.may.items():
+                    amounts, total = amounts_of({cluster: use}, hard, clusters), by_cluster.get(cluster, {})
+                    if use.replicas:
+                        by_cluster[cluster] = {each: total.get(each, 0) + amount for each, amount in amounts.items()}
+        return {each: ledger.used(each, value) for each in hard}, dict(sorted(by_cluster.items()))
+
+
+def describe_withheld(excess: str) -> str:
+    """Return why the content of an object is not delivered, "" if it is within the quotas."""
+    return f"its content is not delivered, because it does not fit within {excess}" if excess else ""
 
 
 def key_in(federated: Mapping[str, Any]) -> tuple[str, str]:
@@ -136,22 +230,35 @@ def key_in(federated: Mapping[str, Any]) -> tuple[str, str]:
     return str(metadata.get("namespace") or ""), str(metadata["name"])
 
 
-def charge_of(federated: Mapping[str, Any], federated_type: FederatedType | None) -> Charge | None:
-    """Return what a federated object has, as placed; None for kinds without pods, and for pods whose leader has it."""
-    template = federated["spec"]["template"]
-    if federated_type is None or not has_pods(template, federated_type):
+def use_in(obj: Mapping[str, Any], federated: Mapping[str, Any], type_: FederatedType) -> Use | None:
+    """Return what an object uses in a member as it is there; None for a kind without pods.
+
+    A kind without replicas counts as one; a suspended object runs nothing.
+    """
+    if not has_pods(obj, type_):
         return None
-    if (charged := charged_to(federated, federated_type)) is None:
-        return None
-    counts = replica_counts(current_clusters(federated, federated_type), federated_type.replicas(template))
-    return Charge(charged[0], counts, charged[1])
+    copies = type_.replicas(obj)
+    count = 0 if is_suspended(obj) else 1 if copies is None else max(0, copies)
+    return Use(count, request_of(obj, type_, claims_of(federated)), pods_per_replica(obj, type_))
 
 
-def charge_of_decision(unit: SchedulingUnit, placements: Mapping[str, int | None]) -> Charge | None:
-    """Return what a decision gives to the unit; None for a pod whose leader has it."""
-    if unit.joins is not None:
+def uses_of(federated: Mapping[str, Any], type_: FederatedType) -> dict[str, Use] | None:
+    """Return what an object would use by cluster, as placed and overridden; None if it pays for no pods itself."""
+    if not has_pods(federated["spec"]["template"], type_) or (charged := charged_to(federated, type_)) is None:
         return None
-    return Charge(unit.request, replica_counts(placements, unit.desired_replicas), unit.pods_per_replica)
+    placed, ended = sorted(effective_placement(federated)), evidence_by_cluster(federated)
+    if membership_of(federated) is not None:  # the leader of its group
+        return {name: Use(int(name not in ended), *charged) for name in placed}
+    renderer, known, found = Renderer(federated, type_), dict[int, Use | None](), dict[str, Use]()
+    for name in placed:
+        try:
+            obj = renderer.render(name).object
+        except RenderError:
+            continue
+        use = known[id(obj)] = known.get(id(obj)) or use_in(obj, federated, type_)
+        if use is not None:
+            found[name] = Use(0, use.request, use.pods) if name in ended else use
+    return found
 
 
 def replica_counts(placements: Mapping[str, int | None], copies: int | None) -> dict[str, int]:
@@ -160,9 +267,46 @@ def replica_counts(placements: Mapping[str, int | None], copies: int | None) -> 
     return {name: each if count is None else count for name, count in placements.items()}
 
 
-def _sum(charges: Iterable[Charge], resources: Iterable[str], clusters: Mapping[str, Cluster]) -> dict[str, int]:
-    total = dict.fromkeys(resources, 0)
-    for charge in charges:
-        for name, amount in amounts_of(charge, total, clusters).items():
-            total[name] += amount
-    return total
+def _held(federated: Mapping[str, Any], type_: FederatedType) -> Claim | None:
+    """Return the claim of an object, None if it pays nothing.
+
+    One without an annotation counts as placed: what runs when a quota comes is within it.
+    """
+    if (claim := claim_of(federated)) is not None:
+        return claim
+    uses = uses_of(federated, type_)
+    return Claim(uses) if uses is not None else None
+
+
+def is_outdated(federated: Mapping[str, Any], type_: FederatedType) -> bool:
+    """Return whether an object's claim is not what it would use now."""
+    claim, uses = claim_of(federated), uses_of(federated, type_)
+    if uses is None or claim is None:
+        return claim is not None or uses is not None
+    is_left = claim.may.keys() - effective_placement(federated)
+    return bool(is_left) or any(claim.may.get(name) != use for name, use in uses.items())
+
+
+def _limit(name: str, value: Any) -> int | None:
+    """Return a limit, None for one that is no amount: an earlier version may have stored it."""
+    try:
+        return limit_of(name, value)
+    except ValueError:
+        return None
+
+
+def _uses(unit: SchedulingUnit, replicas: Mapping[str, int]) -> dict[str, Use]:
+    return {name: Use(count, dict(unit.request), unit.pods_per_replica) for name, count in replicas.items()}
+
+
+def _value(claim: Claim, measure: str, *, clusters: Clusters) -> int:
+    name = measure if measure in MEASURES else plain(measure)
+    return max(amounts_of(claim.may, (measure,), clusters)[measure], claim.pays.get(name, 0))
+
+
+def _amounts(claim: Claim, *, clusters: Clusters) -> dict[str, int]:
+    """Return all that a claim takes."""
+    measures = (
+        {name for use in claim.may.values() for name in use.request} | claim.pays.keys() | MEASURES.keys() | {PODS}
+    )
+    return {name: _value(claim, name, clusters=clusters) for name in sorted(measures)}

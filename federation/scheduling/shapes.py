@@ -1,14 +1,10 @@
 """The shapes of the spine: what other workloads, causes and quotas mean for the unit of an object. Pure."""
 
-from dataclasses import replace
-
 from federation.scheduling.affinity.relations import with_relations
 from federation.scheduling.chain import Shape
 from federation.scheduling.framework.types import SchedulingUnit
 from federation.scheduling.movecauses import with_causes
-from federation.scheduling.podrequest import has_pods
 from federation.scheduling.question import Question
-from federation.scheduling.quotas import key_in
 
 
 class Relations(Shape):
@@ -42,10 +38,7 @@ class QuotaOfNamespace(Shape):
         """Return the unit with its quota."""
         if (recorded := question.occasion.recorded) is not None:
             return recorded.limited(unit, question.snapshot)
-        quotas = question.world.quotas
-        if unit.namespace not in quotas or not has_pods(question.template, question.type_):
-            return unit
-        return replace(unit, quota=quotas.headroom(key_in(question.federated), unit, question.snapshot.by_name))
+        return question.world.quotas.limited(unit, question.federated, question.type_, question.snapshot.by_name)
 
 
 SHAPES = (Relations(), Causes(), QuotaOfNamespace())

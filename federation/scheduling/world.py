@@ -12,7 +12,7 @@ from federation.scheduling.occasions import UnitOptions
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.profiles import Profiles
 from federation.scheduling.projectsnapshots import ProjectSnapshots
-from federation.scheduling.quotas import QuotaLedger
+from federation.scheduling.quotas import Quotas
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.workloadspreads import SpreadCompiler, SpreadIndex
@@ -37,6 +37,6 @@ class World:
         self.policies = PolicyIndex()
         self.profiles = Profiles()
         self.spreads = SpreadIndex(spreads)
-        self.quotas = QuotaLedger()
+        self.quotas = Quotas()
         self.workloads = WorkloadIndex()
         self.queues = QueueIndex()

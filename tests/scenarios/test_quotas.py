@@ -3,14 +3,15 @@
 from typing import Any
 
 import pytest
-from tests.support.manifests import a_deployment, a_policy
+from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import FEDERATED_RESOURCE_QUOTAS, PROPAGATION_POLICIES
+from federation.api.resources import FEDERATED_RESOURCE_QUOTAS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery import conditions
 from federation.apimachinery.errors import Invalid
 from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.planning.accounts.claim import CLAIM
 
 
 def a_quota(**overall: str) -> Object:
@@ -90,3 +91,81 @@ async def test_workloads_share_a_quota_over_all_clusters() -> None:
         await world.merge(FEDERATED_RESOURCE_QUOTAS, "team", {"spec": {"overall": {"cpu": "5"}}})
         await world.until_replicas("second", {"east": 3, "west": 3})
         assert (await scheduled(world, "second")).get("status") != "False"
+
+
+async def withheld(world: World, name: str) -> list[tuple[str, str]]:
+    """Return cluster and message where a quota keeps content from being delivered."""
+    entries = ((await world.federated(name)).get("status") or {}).get("clusters") or ()
+    return [(each["cluster"], each["message"]) for each in entries if each["status"] == "QuotaExceeded"]
+
+
+async def used(world: World) -> Any:
+    quota = await world.user.get(FEDERATED_RESOURCE_QUOTAS, "team", "default")
+    return ((quota.get("status") or {}).get("overallUsed") or {}).get("cpu")
+
+
+async def cpu_in(world: World, member: str, name: str) -> Any:
+    found = await world.members[member].admin.get(DEPLOYMENTS, name, "default")
+    return found["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"]
+
+
+def with_cpu(cpu: str) -> Object:
+    container = {"name": "main", "image": "registry.example.com/web:1", "resources": {"requests": {"cpu": cpu}}}
+    return {"spec": {"template": {"spec": {"containers": [container]}}}}
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_copies_that_grow_beyond_a_quota_stay_as_they_are_until_there_is_room(is_restarted: bool) -> None:
+    async with a_world(members=("east", "west")) as world:
+        await world.create(FEDERATED_RESOURCE_QUOTAS, a_quota(cpu="5"))
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "west": 1}, schedulingMode="Duplicate"))
+        await world.create(DEPLOYMENTS, a_web("web", 1))
+        await world.until_replicas("web", {"east": 1, "west": 1})
+        if is_restarted:
+            await world.restart()
+        await world.scale("web", 30)
+        because = "it would use more cpu, pods than the quotas allow"
+        await world.until_equal(lambda: withheld(world, "web"), [("east", because), ("west", because)])
+        assert (await scheduled(world, "web"))["reason"] == "QuotaExceeded"
+        assert await world.replicas("web") == {"east": 1, "west": 1}
+        await world.scale("web", 5)
+        await world.until_replicas("web", {"east": 5, "west": 5})
+        await world.until_equal(lambda: used(world), "5")
+        await world.scale("web", 2)
+        await world.until_equal(lambda: used(world), "2")
+        assert (await scheduled(world, "web")).get("status") != "False"
+
+
+async def test_higher_requests_wait_for_the_quota_in_the_template_and_in_overrides() -> None:
+    path = "/spec/template/spec/containers/0/resources/requests/cpu"
+    async with a_world(members=("east", "west")) as world:
+        await world.create(FEDERATED_RESOURCE_QUOTAS, a_quota(cpu="4"))
+        labels = {names.OVERRIDE_POLICY_LABEL: "special"}
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "west": 1}))
+        web = a_web("web", 4)
+        web["metadata"]["labels"] = labels
+        await world.create(OVERRIDE_POLICIES, an_override("east", path, "1"))
+        await world.create(DEPLOYMENTS, web)
+        await world.until_replicas("web", {"east": 2, "west": 2})
+        await world.until_equal(lambda: used(world), "3")
+        await world.merge(OVERRIDE_POLICIES, "special", an_override("east", path, "4"))
+        await world.until_equal(
+            lambda: withheld(world, "web"), [("east", "it would use more cpu than the quotas allow")]
+        )
+        assert (await cpu_in(world, "east", "web"), await used(world)) == ("1", "3")
+        condition = await scheduled(world, "web")
+        assert condition["message"] == (
+            "its content is not delivered, because it does not fit within FederatedResourceQuota team: 4 cpu"
+        )
+        await world.merge(FEDERATED_RESOURCE_QUOTAS, "team", {"spec": {"overall": {"cpu": "9"}}})
+        await world.until_equal(lambda: cpu_in(world, "east", "web"), "4")
+        await world.until_equal(lambda: used(world), "9")
+        await world.merge(DEPLOYMENTS, "web", with_cpu("2"))
+        await world.until_equal(
+            lambda: withheld(world, "web"), [("west", "it would use more cpu than the quotas allow")]
+        )
+        assert await cpu_in(world, "west", "web") == "500m"
+        await world.user.delete(FEDERATED_RESOURCE_QUOTAS, "team", "default")
+        await world.until_equal(lambda: cpu_in(world, "west", "web"), "2")
+        await world.settle()
+        assert CLAIM.name not in (await world.federated("web"))["metadata"]["annotations"]

@@ -148,6 +148,7 @@ HOSTS: dict[str, dict[str, Any]] = {
     "without followers": {"find_missing": lambda _: FollowerWait("waits for ConfigMap a", 1.0, True)},
     "frozen": {"freeze": Freeze("ChangeFreeze sale holds", 60.0)},
     "suspended": {"suspension": Hold("DeliverySuspension web holds", 60.0)},
+    "beyond quota": {"find_unpaid": lambda: "cpu"},
     "suspended without end": {"suspension": Hold("DeliverySuspension web holds", None)},
     "after an earlier object": {"find_earlier": lambda: "leftover-1"},
 }

@@ -35,7 +35,7 @@ from federation.scheduling.framework.types import PluginRequest, PluginResponse
 from federation.scheduling.occasions import Occasion
 from federation.scheduling.pendingreplicas import with_added_only
 from federation.scheduling.queueinghints import QueueingHint, queueing_hint_for
-from federation.scheduling.quotas import charge_of_decision
+from federation.scheduling.quotas import describe_withheld
 from federation.scheduling.recalledgangs import recalled_pods
 from federation.scheduling.relatedworkloads import placed_in, to_workload
 from federation.scheduling.replay.recorder import InputRecorder
@@ -242,13 +242,19 @@ class Decider:
         return record.inputs_hash == self.inputs_hash(context, due)
 
     def assume(self, context: AttemptContext, decision: Decision) -> None:
-        """Add the decision's new replicas to the assume cache, and to what its namespace uses of its quotas."""
+        """Add the decision's new replicas to the assume cache."""
         assume(self._cache.assume_cache, context.key, decision, self._clock.monotonic())
         self._assume_placed(context, decision)
-        namespace, quotas = context.key.namespace, self._cache.quotas
-        if decision.unit.quota is not None:
-            quotas.assume(namespace, context.key, charge_of_decision(decision.unit, decision.placements))
-            quotas.wait(namespace, context.key, is_short=bool(decision.exceeded))
+        self._cache.quotas.wait(context.key.namespace, context.key, is_short=bool(decision.exceeded))
+
+    def with_claim(self, context: AttemptContext, base: Object, patch: Object | None) -> Object | None:
+        """Return the patch of `base` with the claim on the namespace's quotas that the patched object has."""
+        clusters = self._cache.scoped.of(base).by_name
+        return self._cache.quotas.with_claim(context.key, base, context.subject.federated_type, patch, clusters)
+
+    def withheld(self, context: AttemptContext) -> str:
+        """Return why the object's content is not delivered as it is, "" if it is within the quotas."""
+        return describe_withheld(self._cache.quotas.withheld(context.key.namespace, context.key))
 
     def recall_gangs(self) -> None:
         """Assume the pods of gangs that were placed shortly before this start."""
@@ -271,7 +277,6 @@ class Decider:
         """Remove the replicas of a decision that could not be written."""
         self._cache.assume_cache.forget(context.key)
         self._cache.workloads.forget(context.key)
-        self._cache.quotas.assume(context.key.namespace, context.key, None)
 
     def hint_for(self, decision: Decision, due: Due) -> QueueingHint:
         """Return the queueing hint for a decision that left the unit or some of its replicas unplaced."""

@@ -48,8 +48,8 @@ class QueuedObjects:
     async def leave(self, context: AttemptContext, admission: Admission | None, message: str) -> None:
         """Take an object out of its clusters; it waits in its JobQueue, and starts again when it is admitted."""
         self._decider.forget(context)
-        patch = withdrawing_patch(context.attempt, admission, message)
         federated = context.federated
+        patch = self._decider.with_claim(context, federated, withdrawing_patch(context.attempt, admission, message))
         if patch is not None:
             written = await self._objects.patch(context.key, federated, patch, writer=WRITER)
             if written is None:

@@ -11,10 +11,11 @@ from federation.api.resources import FEDERATED_RESOURCE_QUOTAS
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.inputcache import InputCache
+from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.runtime.controller import DONE, Controller, Key, Result, key_of
 from federation.runtime.host import Host
 from federation.scheduling.framework.quotaheadroom import to_text
-from federation.scheduling.quotas import charge_of
+from federation.scheduling.quotas import is_outdated
 
 _COALESCING_S = 1.0
 """Delay between a change and the write of the status; all changes until then share the write."""
@@ -32,38 +33,42 @@ class QuotaStatus:
         self.controller: Controller[Key] = Controller("quota", self.reconcile, workers=1, clock=host.clock)
 
     def on_quota(self, old: Object | None, new: Object | None) -> None:
-        """Handle an event of a FederatedResourceQuota: what waits for it is scheduled again."""
-        key = key_of(new if new is not None else old or {})
-        ledger = self._cache.quotas
+        """Handle an event of a FederatedResourceQuota: what it concerns is scheduled again."""
+        key, quotas = key_of(new if new is not None else old or {}), self._cache.quotas
         if new is None:
-            self._go_on(ledger.remove(*key))
+            self._go_on(quotas.remove(*key))
             return
         if old is not None and old.get("spec") == new.get("spec"):
             return
-        if ledger.put(new):
-            for federated in self._objects.list_namespace(key.namespace):
+        if quotas.put(new):
+            listed = tuple(self._objects.list_namespace(key.namespace))
+            for federated in listed:
                 self._observe(federated)
-        self._go_on(ledger.waiting(key.namespace))
+            self._go_on(map(key_of, listed))  # their claims are written
+        self._go_on(quotas.waiting(key.namespace))
         self.controller.enqueue(key, after_s=_COALESCING_S)
 
     def on_federated(self, old: Object | None, new: Object | None) -> None:
         """Handle an event of a federated object: what it has changes what others may get."""
-        key, ledger = key_of(new if new is not None else old or {}), self._cache.quotas
-        if key.namespace not in ledger:
+        key, quotas = key_of(new if new is not None else old or {}), self._cache.quotas
+        if key.namespace not in quotas:
             return
-        is_changed = ledger.observe(key.namespace, key, None) if new is None else self._observe(new)
+        is_changed = quotas.forget(key.namespace, key) if new is None else self._observe(new)
+        if new is not None and (old is None or _may_use_other(old, new)):
+            type_ = self._objects.type_of(new)
+            if type_ is not None and is_outdated(new, type_):
+                self._go_on((key,))
         if is_changed:
-            self._go_on(ledger.waiting(key.namespace) - {key})
-            for name in ledger.names(key.namespace):
+            self._go_on(quotas.waiting(key.namespace) - {key})
+            for name in quotas.names(key.namespace):
                 self.controller.enqueue(Key(key.namespace, name), after_s=_COALESCING_S)
 
     async def reconcile(self, key: Key) -> Result:
         """Write the status of a quota if it differs."""
-        quota, source = self._cache.quotas.quota(*key), self._quotas.get(*key)
-        if quota is None or source is None:
+        source = self._quotas.get(*key)
+        if source is None or key.name not in self._cache.quotas.names(key.namespace):
             return DONE
-        by_cluster = self._cache.quotas.used(key.namespace, quota, self._cache.clusters.snapshot().by_name)
-        total = {name: sum(used[name] for used in by_cluster.values()) for name in quota.hard}
+        total, by_cluster = self._cache.quotas.used(*key, self._cache.clusters.snapshot().by_name)
         status = {
             "overall": (source.get("spec") or {}).get("overall"),
             "overallUsed": _texts(total),
@@ -84,11 +89,15 @@ class QuotaStatus:
         return DONE
 
     def _observe(self, federated: Object) -> bool:
-        key, charge = key_of(federated), charge_of(federated, self._objects.type_of(federated))
-        return self._cache.quotas.observe(key.namespace, key, charge)
+        return self._cache.quotas.observe(key_of(federated), federated, self._objects.type_of(federated))
 
     def _go_on(self, waiting: Iterable[object]) -> None:
         self._retry(sorted(cast("Iterable[Key]", waiting)))
+
+
+def _may_use_other(old: Object, new: Object) -> bool:
+    """Return whether content or ends have changed, so that the object may use more or less."""
+    return old.get("spec") != new.get("spec") or evidence_by_cluster(old).keys() != evidence_by_cluster(new).keys()
 
 
 def _texts(amounts: Mapping[str, int]) -> dict[str, Any]:

@@ -322,8 +322,8 @@ class Reconciler:
             self._decider.forget(context)
             raise
         self._cache.unschedulable.remove(context.key)
-        if decision.exceeded:
-            await self._reporter.limited(context.subject, federated, decision)
+        if exceeded := (decision.exceeded and decision.shortage) or self._decider.withheld(context):
+            await self._reporter.limited(context.subject, federated, exceeded)
         else:
             await self._reporter.recovered(context.subject, federated)
         self._reporter.placed(context.subject, federated, decision, context.attempt.ref, is_moved=is_moved)
@@ -347,7 +347,13 @@ class Reconciler:
         self._requeueing.remember_unplaced(context)
         federated = await self._write_unchanged(context, assessment)
         namespace = context.key.namespace
-        if namespace in self._cache.quotas and self._reporter.is_limited(federated):
+        if withheld := self._decider.withheld(context):
+            await self._reporter.limited(context.subject, federated, withheld)
+        elif (
+            namespace in self._cache.quotas
+            and self._reporter.is_limited(federated)
+            and context.attempt.has_unplaced_replicas()
+        ):
             self._cache.quotas.wait(namespace, context.key, is_short=True)  # also after a restart
         else:
             await self._reporter.recovered(context.subject, federated)
@@ -416,9 +422,14 @@ class Reconciler:
         if context.unwritten is not None:
             base, joint = context.unwritten
             patch = create_merge_patch(base, apply_merge_patch(context.federated, patch or {}))
+        patch = self._decider.with_claim(context, base, patch)
         if patch is None:
             return base
-        written = await self._objects.patch(context.key, base, patch, writer=WRITER, joint=joint)
+        try:
+            written = await self._objects.patch(context.key, base, patch, writer=WRITER, joint=joint)
+        except BaseException:
+            self._cache.quotas.revoke(context.key.namespace, context.key)
+            raise
         if written is None:
             raise NotFound(f"federated object {context.key} is gone")
         return written

@@ -110,10 +110,10 @@ class Reporter:
         if condition is not None and condition.get("status") != "True":
             await self._set_condition(subject, "True", names.REASON_SCHEDULED, "")
 
-    async def limited(self, subject: Subject, federated: Object, decision: Decision) -> None:
-        """Set Scheduled=False for an object that a quota keeps from getting all of its replicas; once per reason."""
+    async def limited(self, subject: Subject, federated: Object, message: str) -> None:
+        """Set Scheduled=False for an object that a quota keeps from getting all that it wants; once per reason."""
         condition = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED) or {}
-        reason, message = str(Outcome.QUOTA_EXCEEDED), decision.shortage
+        reason = str(Outcome.QUOTA_EXCEEDED)
         if (condition.get("reason"), condition.get("message")) != (reason, message):
             await self._set_condition(subject, "False", reason, message)
 

@@ -16,6 +16,7 @@ from federation.delivery.rules.plan import PENDING_STATUS, to_operation
 from federation.delivery.rules.status import ClusterStatus, describe_unserved
 from federation.delivery.rules.waits import (
     ask_end,
+    ask_scaler,
     await_finalizers,
     await_followers,
     await_removal,
@@ -67,15 +68,6 @@ def _remove(facts: Facts) -> Decision:
 def _converge(facts: Facts) -> Decision:
     status, message = facts.find_settled()
     return Decision(status=status, message=message)
-
-
-def _scale(facts: Facts) -> Decision:
-    return Decision(
-        status=_S.UPDATE_TIMED_OUT,
-        message="its autoscalers are looked up",
-        question=None if facts.is_in_flight else Question.SCALER,
-        is_brief=True,
-    )
 
 
 def _refuse(facts: Facts) -> Decision:
@@ -311,7 +303,7 @@ ROWS: tuple[Row, ...] = (
         "placed, an autoscaler in the member owned the replicas five minutes ago",
         "the member is asked about its autoscalers",
         lambda f: bool(f.record.scaler_name) and f.is_scaler_unknown,
-        _scale,
+        ask_scaler,
     ),
     Row(
         "no content",
@@ -342,6 +334,13 @@ ROWS: tuple[Row, ...] = (
         suspend,
     ),
     Row(
+        "beyond quota",
+        "placed, absent or with other content, which would use more than the quotas of its namespace allow",
+        "`QuotaExceeded` (ours): the cluster keeps what it has, until there is room",
+        lambda f: f.is_placed and bool(f.unpaid),
+        lambda f: Decision(status=_S.QUOTA_EXCEEDED, message=f"it would use more {f.unpaid} than the quotas allow"),
+    ),
+    Row(
         "drifted",
         "somebody in the member has changed the object, and the annotation `drift` or its kind says that it stays so",
         "`Drifted` (ours) until it is as it was, or, with `Report`, until template or overrides change",
@@ -360,7 +359,7 @@ ROWS: tuple[Row, ...] = (
         "somebody scaled the object",
         "the member is asked about its autoscalers",
         lambda f: f.is_scaler_unknown,
-        _scale,
+        ask_scaler,
     ),
     Row(
         "fought over",

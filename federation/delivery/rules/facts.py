@@ -133,6 +133,8 @@ class Facts:
     find_missing: Callable[[Content], FollowerWait | None] = lambda _: None
     find_drifted: Callable[[Content], str] = lambda _: ""
     """Returns what is left as somebody in the member has changed it, "" if that is corrected."""
+    find_unpaid: Callable[[], str] = lambda: ""
+    """Returns the resources of which the content would use more than quotas allow, "" for none."""
     find_pause: Callable[[], Pause | None] = lambda: None
     freeze: Freeze | None = None
     """The freeze that holds updates of the object, None for none."""
@@ -289,6 +291,11 @@ class Facts:
     def drifted(self) -> str:
         """The change of somebody in the member that stays, "" without one or if it is corrected."""
         return self.find_drifted(self.content) if self.exists and self.content.is_correction else ""
+
+    @cached_property
+    def unpaid(self) -> str:
+        """The resources of which the content would use more than quotas allow, "" for none."""
+        return self.find_unpaid()
 
     @cached_property
     def pause(self) -> Pause | None:

@@ -56,6 +56,8 @@ class ClusterStatus(StrEnum):
     """The cluster keeps its pod template until its update fits into the workload's budget, or is approved."""
     DELIVERY_SUSPENDED = "DeliverySuspended"
     """A suspension holds every write and deletion of the object in the cluster, and one is due."""
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    """Its content would use more than the quotas of its namespace allow, so the cluster keeps what it has."""
     CORRECTION_PAUSED = "CorrectionPaused"
     """Somebody in the cluster keeps changing a field, and its correction waits (planning/drift/fights.py)."""
     DRIFTED = "Drifted"
@@ -101,7 +103,7 @@ def departing_clusters(federated: Mapping[str, Any]) -> frozenset[str]:
 
 def outdated_clusters(federated: Mapping[str, Any]) -> frozenset[str]:
     """Return the clusters whose pods do not count as updated: they have an old pod template, or are departing."""
-    waiting = (ClusterStatus.WAITING_FOR_UPDATE, ClusterStatus.DELIVERY_SUSPENDED)
+    waiting = (ClusterStatus.WAITING_FOR_UPDATE, ClusterStatus.DELIVERY_SUSPENDED, ClusterStatus.QUOTA_EXCEEDED)
     return _clusters_with(federated, *waiting) | departing_clusters(federated)
 
 

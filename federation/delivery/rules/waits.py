@@ -106,3 +106,13 @@ def ask_end(facts: Facts) -> Decision:
         recheck_after_s=None if failure is None else failure.retry_at_s - facts.now_s,
         is_brief=is_open,
     )
+
+
+def ask_scaler(facts: Facts) -> Decision:
+    """Ask the member about the autoscalers of the object."""
+    return Decision(
+        status=ClusterStatus.UPDATE_TIMED_OUT,
+        message="its autoscalers are looked up",
+        question=None if facts.is_in_flight else Question.SCALER,
+        is_brief=True,
+    )

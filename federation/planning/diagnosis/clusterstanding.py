@@ -34,6 +34,7 @@ _TABLE: Mapping[str, tuple[Standing, str]] = {
     "WaitingForReplicas": (Standing.UNDERWAY, "Waits for pods elsewhere"),
     "WaitingForUpdate": (Standing.UNDERWAY, "Waits for its update"),
     "DeliverySuspended": (Standing.UNDERWAY, "Delivery is suspended"),
+    "QuotaExceeded": (Standing.UNDERWAY, "Waits for its quota"),
     "AdmissionPending": (Standing.UNDERWAY, "Waits for admission"),
     "ClusterTerminating": (Standing.UNDERWAY, "Its cluster is being removed"),
     "ClusterNotReady": (Standing.SILENT, "Last known state"),

@@ -5,99 +5,100 @@ Amounts are integers: cpu in thousandths, prices and emissions per hour in billi
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from federation.apimachinery.quantity import format_quantity, parse, to_int_ceil, to_milli
+from federation.planning.accounts.accountledger import Excess, find_excess
+from federation.planning.accounts.claim import Use, Uses
 from federation.planning.cost.rates import NANO
 from federation.scheduling.framework import names
 from federation.scheduling.framework.costs import CARBON, PRICE, rates_of
 from federation.scheduling.framework.types import CPU, MEMORY, PODS, Cluster, Resources
 
-_MEASURES = {names.PRICE_PER_HOUR: PRICE, names.CARBON_PER_HOUR: CARBON}
+MEASURES = {names.PRICE_PER_HOUR: PRICE, names.CARBON_PER_HOUR: CARBON}
+"""Measures that depend on the cluster."""
 _REQUESTS = "requests."
 _THOUSAND = 1000
 
-
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """A quota's limits by resource."""
-
-    name: str
-    hard: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """The usage of an object: the request of a replica, the replicas by cluster, and the pods of a replica."""
-
-    request: Resources
-    replicas: Mapping[str, int]
-    pods: int = 1
-
-    def only(self, cluster: str) -> "Charge":
-        """Return the part in one cluster."""
-        return Charge(self.request, {cluster: self.replicas.get(cluster, 0)}, self.pods)
+Limits = Mapping[str, Mapping[str, int | None]]
+"""The limits of each quota by resource; None where it is not valid."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Headroom:
-    """The quotas that apply to a unit, what other workloads use of them, and what the unit has already."""
+    """The quotas that apply to a unit, what other workloads use of them, and what counts for the unit already."""
 
-    quotas: tuple[Quota, ...]
+    limits: Limits
     others: Mapping[str, int]
+    present: Mapping[str, int]
     request: Resources
-    current: Mapping[str, int]
     clusters: Mapping[str, Cluster]
     pods: int = 1
+    requests: Mapping[str, Resources] = field(default_factory=dict)
+    """The request of a replica in clusters whose overrides change it."""
 
     def excess(self, replicas: Mapping[str, int]) -> str:
         """Return the quota that a division exceeds, with the reason; "" when it fits.
 
         What a unit has already is never taken away: only an amount that grows can exceed a quota.
         """
-        wanted = amounts_of(Charge(self.request, replicas, self.pods), self.others, self.clusters)
-        present = amounts_of(Charge(self.request, self.current, self.pods), self.others, self.clusters)
-        for quota in self.quotas:
-            for name, hard in quota.hard.items():
-                if wanted[name] > present[name] and self.others[name] + wanted[name] > hard:
-                    used = to_text(name, self.others[name])
-                    limit = f"FederatedResourceQuota {quota.name}: {to_text(name, hard)} {_title(name)}"
-                    return f"{limit}, of which other workloads use {used}" if self.others[name] else limit
-        return ""
+        uses = {
+            name: Use(count, dict(self.requests.get(name, self.request)), self.pods) for name, count in replicas.items()
+        }
+        return describe(
+            find_excess(self.limits, self.others, self.present, amounts_of(uses, self.others, self.clusters))
+        )
 
 
-def amounts_of(charge: Charge, resources: Iterable[str], clusters: Mapping[str, Cluster]) -> dict[str, int]:
-    """Return what a charge uses of each resource; a cluster without rates costs nothing."""
-    total, amounts = sum(charge.replicas.values()), {}
-    for name in resources:
-        if (measure := _MEASURES.get(name)) is not None:
-            amounts[name] = sum(
-                count * (rates_of(clusters[cluster], measure).cost_of(charge.request) or 0)
-                for cluster, count in charge.replicas.items()
-                if cluster in clusters
-            )
-        else:
-            plain = name.removeprefix(_REQUESTS)
-            amounts[name] = total * charge.pods if plain == PODS else total * charge.request.get(plain, 0)
-    return amounts
+def amounts_of(uses: Uses, measures: Iterable[str], clusters: Mapping[str, Cluster]) -> dict[str, int]:
+    """Return what is used of each measure; a cluster without rates costs nothing."""
+    return {
+        measure: sum(_amount(use, measure, clusters.get(name)) for name, use in uses.items()) for measure in measures
+    }
+
+
+def _amount(use: Use, measure: str, cluster: Cluster | None) -> int:
+    if (rate := MEASURES.get(measure)) is not None:
+        return 0 if cluster is None else use.replicas * (rates_of(cluster, rate).cost_of(use.request) or 0)
+    name = plain(measure)
+    return use.replicas * (use.pods if name == PODS else use.request.get(name, 0))
+
+
+def plain(measure: str) -> str:
+    """Return the resource that a measure counts."""
+    return measure.removeprefix(_REQUESTS)
 
 
 def limit_of(name: str, value: str | int) -> int:
     """Return a limit of a quota as an integer; ValueError for what is no quantity."""
-    if name in _MEASURES:
+    if name in MEASURES:
         return to_milli(value) * (NANO // _THOUSAND)
-    return to_milli(value) if name.removeprefix(_REQUESTS) == CPU else to_int_ceil(value)
+    return to_milli(value) if plain(name) == CPU else to_int_ceil(value)
 
 
 def to_text(name: str, amount: int) -> str:
     """Return an amount as a quantity."""
-    plain = name.removeprefix(_REQUESTS)
-    if name in _MEASURES:
+    if name in MEASURES:
         return format(round(Decimal(amount) / NANO, 3).normalize(), "f")
-    if plain == CPU:
+    if plain(name) == CPU:
         return format_quantity(parse(f"{amount}m"))
-    return format_quantity(parse(f"{amount / 2**20:g}Mi")) if plain == MEMORY and amount % 2**20 == 0 else str(amount)
+    return (
+        format_quantity(parse(f"{amount / 2**20:g}Mi"))
+        if plain(name) == MEMORY and amount % 2**20 == 0
+        else str(amount)
+    )
+
+
+def describe(excess: Excess | None) -> str:
+    """Return which quota is exceeded, "" for none."""
+    if excess is None:
+        return ""
+    if excess.hard is None:
+        return f"FederatedResourceQuota {excess.scope}, whose spec.overall[{excess.measure}] is not a valid amount"
+    limit = f"FederatedResourceQuota {excess.scope}: {to_text(excess.measure, excess.hard)} {_title(excess.measure)}"
+    used = to_text(excess.measure, excess.others)
+    return f"{limit}, of which other workloads use {used}" if excess.others else limit
 
 
 def _title(name: str) -> str:

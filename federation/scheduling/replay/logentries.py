@@ -82,10 +82,15 @@ class Result(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class QuotaUse(msgspec.Struct, omit_defaults=True):
-    """The quotas of a namespace, and what the other workloads use of each resource."""
+    """The quotas of a namespace, and what the other workloads use of each resource.
 
-    hard: list[tuple[str, dict[str, int]]]
+    `present` is what counted for the workload itself, None in records of earlier versions, which computed it.
+    """
+
+    hard: list[tuple[str, dict[str, int | None]]]
     others: dict[str, int]
+    present: dict[str, int] | None = None
+    requests: dict[str, dict[str, int]] = {}
 
 
 class Answer(msgspec.Struct, omit_defaults=True):

@@ -340,7 +340,9 @@ def _encode_difference(entry: WorldChange | Decided, before: Object | None, afte
 
 
 def _to_use(headroom: Headroom) -> QuotaUse:
-    return QuotaUse([(quota.name, dict(quota.hard)) for quota in headroom.quotas], dict(headroom.others))
+    hard = [(name, dict(limits)) for name, limits in sorted(headroom.limits.items())]
+    requests = {name: dict(request) for name, request in headroom.requests.items()}
+    return QuotaUse(hard, dict(headroom.others), dict(headroom.present), requests)
 
 
 def _to_answers(answers: _Answers) -> list[list[Answer]]:

@@ -12,12 +12,13 @@ from typing import Any
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
+from federation.planning.accounts.claim import Use
 from federation.scheduling.assessment import Due, assess
 from federation.scheduling.attempt import SchedulingAttempt, start_attempt
 from federation.scheduling.chain import Chain
 from federation.scheduling.divisibility import with_divided_kind
 from federation.scheduling.engine import Decision, Placements
-from federation.scheduling.framework.quotaheadroom import Headroom, Quota
+from federation.scheduling.framework.quotaheadroom import Headroom, amounts_of
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import Cluster, Exchange, PluginResponse, SchedulingUnit
 from federation.scheduling.occasions import Occasion, Surroundings
@@ -205,11 +206,9 @@ def _surroundings_of(entry: Decided) -> Surroundings:
 
 
 def _headroom(use: QuotaUse, unit: SchedulingUnit, clusters: Mapping[str, Cluster]) -> Headroom:
-    return Headroom(
-        tuple(Quota(name, hard) for name, hard in use.hard),
-        use.others,
-        unit.request,
-        replica_counts(unit.current, unit.desired_replicas),
-        clusters,
-        unit.pods_per_replica,
-    )
+    present = use.present
+    if present is None:
+        counts = replica_counts(unit.current, unit.desired_replicas)
+        uses = {name: Use(count, dict(unit.request), unit.pods_per_replica) for name, count in counts.items()}
+        present = amounts_of(uses, use.others, clusters)
+    return Headroom(dict(use.hard), use.others, present, unit.request, clusters, unit.pods_per_replica, use.requests)

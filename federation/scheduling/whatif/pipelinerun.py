@@ -27,7 +27,7 @@ from federation.scheduling.engine import Decision
 from federation.scheduling.framework.types import Exchange
 from federation.scheduling.occasions import Occasion
 from federation.scheduling.pendingreplicas import with_added_only
-from federation.scheduling.quotas import charge_of_decision, key_in
+from federation.scheduling.quotas import describe_withheld, key_in
 from federation.scheduling.relatedworkloads import placed_in, to_workload
 from federation.scheduling.triggerwords import describe_deferral
 from federation.scheduling.whatif.affected import is_unschedulable
@@ -90,7 +90,7 @@ def resume_pipeline(run: PipelineRun, state: CompiledState, *, now: Any) -> Exch
             if not pendingcontrollers.dependencies_fulfilled(run.federated, controller, type_.controllers):
                 continue
             if controller == names.GLOBAL_SCHEDULER:
-                patch = yield from _schedule(run, state, now)
+                patch = _with_claim(run, state, (yield from _schedule(run, state, now)))
             elif controller == names.OVERRIDE_CONTROLLER:
                 patch = _override(run, state)
             elif controller == names.NSAUTOPROP_CONTROLLER:
@@ -133,13 +133,19 @@ def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Obje
     run.is_unschedulable = False
     metadata = run.federated["metadata"]
     assume(state.assume_cache, (metadata.get("namespace"), metadata["name"]), decision, _AT_ONCE_S)
-    if decision.unit.quota is not None:
-        charge = charge_of_decision(decision.unit, decision.placements)
-        state.quotas.assume(decision.unit.namespace, key_in(run.federated), charge)
     if state.workloads.is_active:
         placed = to_workload(run.federated, run.type_, attempt.policy)
         state.workloads.assume(placed_in(placed, decision.placements))
     patch, _ = placement_patch(attempt, assessment, decision.placements, decision.reason, quotas=decision.quotas)
+    return patch
+
+
+def _with_claim(run: PipelineRun, state: CompiledState, patch: Object | None) -> Object | None:
+    """Return the scheduler's patch with the claim on the namespace's quotas."""
+    key, clusters = key_in(run.federated), state.scoped.of(run.federated).by_name
+    patch = state.quotas.with_claim(key, run.federated, run.type_, patch, clusters)
+    if excess := state.quotas.withheld(*key[:1], key):
+        run.add_problem(describe_withheld(excess))
     return patch
 
 

@@ -35,7 +35,7 @@ from federation.scheduling.chain import Chain
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.policyspec import compile_policy
-from federation.scheduling.quotas import charge_of, key_in
+from federation.scheduling.quotas import key_in
 from federation.scheduling.relatedworkloads import key_of, to_workload
 from federation.scheduling.webhooks.configuration import decisive_hash
 from federation.scheduling.webhooks.factory import admit, with_webhooks
@@ -146,9 +146,7 @@ class CompiledState(World):
         for quota in objects.list(FEDERATED_RESOURCE_QUOTAS):
             self.quotas.put(quota)
         for federated in objects.federated():
-            if (namespace := federated["metadata"].get("namespace", "")) in self.quotas:
-                charge = charge_of(federated, self.type_of(federated["spec"]["template"]))
-                self.quotas.observe(namespace, key_in(federated), charge)
+            self.quotas.observe(key_in(federated), federated, self.type_of(federated["spec"]["template"]))
         for queue in objects.list(JOB_QUEUES):
             self.queues.put(*_name(queue))
         self.workloads.is_active = self.policies.has_workload_rules

@@ -9,15 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federation.api import names
-from federation.api.federatedtype import from_config
+from federation.api.federatedtype import FederatedType, PathDefinition, from_config
+from federation.apimachinery.mergepatch import apply_merge_patch
+from federation.apimachinery.resources import DEPLOYMENTS, JOBS, Object
+from federation.planning.accounts.claim import CLAIM, Claim, Use, find_unpaid
+from federation.planning.federatedobject.finished import run_of
 from federation.scheduling.engine import Decision, Engine, Outcome
 from federation.scheduling.framework.names import PRICE_PER_HOUR
 from federation.scheduling.framework.profile import DEFAULT_PROFILE
-from federation.scheduling.framework.quotaheadroom import Charge, amounts_of, limit_of, to_text
+from federation.scheduling.framework.quotaheadroom import amounts_of, limit_of, to_text
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit
 from federation.scheduling.framework.types import SchedulingUnit
-from federation.scheduling.quotas import QuotaLedger, charge_of
+from federation.scheduling.quotas import Quotas, uses_of
 from federation.scheduling.snapshot import Snapshot
 
 ENGINE = Engine(load_plugins())
@@ -25,18 +29,57 @@ CPU = f"{names.PRICE_PREFIX}cpu"
 EAST = a_cluster("east").labelled(**{CPU: "0.04"}).with_nodes(20, cpu="2").built()
 WEST = a_cluster("west").labelled(**{CPU: "0.02"}).with_nodes(20, cpu="2").built()
 SNAPSHOT = Snapshot(1, (EAST, WEST))
-WEB = ("default", "web")
+DEPLOYMENT = FederatedType("d", DEPLOYMENTS, (), PathDefinition(replicas_spec=("spec", "replicas")))
+WEB, OTHER = ("default", "web"), ("default", "other")
 
 
-def a_ledger(**overall: Any) -> QuotaLedger:
-    ledger = QuotaLedger()
+def a_ledger(**overall: Any) -> Quotas:
+    ledger = Quotas()
     limits = {PRICE_PER_HOUR if name == "price" else name: value for name, value in overall.items()}
     metadata = {"namespace": "default", "name": "team"}
     assert ledger.put({"metadata": metadata, "spec": {"overall": limits}})
     return ledger
 
 
-def decide(ledger: QuotaLedger, unit: SchedulingUnit) -> Decision:
+def claimed(request: Mapping[str, int], replicas: Mapping[str, int], key: tuple[str, str] = OTHER) -> Object:
+    """Return a workload that has claimed its usage."""
+    claim = Claim({name: Use(count, dict(request)) for name, count in replicas.items()})
+    metadata = {"namespace": key[0], "name": key[1], "annotations": CLAIM.entry(claim)}
+    return {"metadata": metadata, "spec": {"template": {}}}
+
+
+def observe(
+    ledger: Quotas, request: Mapping[str, int], replicas: Mapping[str, int], key: tuple[str, str] = OTHER
+) -> bool:
+    return ledger.observe(key, claimed(request, replicas, key), DEPLOYMENT)
+
+
+def a_placed(
+    replicas: Mapping[str, int], cpu: str = "1", wanted: int = 1, **metadata: Any
+) -> tuple[dict[str, Any], FederatedType]:
+    """Return a federated Deployment with its placement, and its type."""
+    pod = {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}
+    template = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"replicas": wanted, "template": {"metadata": {}, "spec": pod}},
+    }
+    placed = [{"cluster": name} for name in replicas]
+    own = [
+        {"cluster": name, "patches": [{"op": "replace", "path": "/spec/replicas", "value": count}]}
+        for name, count in replicas.items()
+    ]
+    spec = {
+        "template": template,
+        "placements": [{"controller": names.GLOBAL_SCHEDULER, "placement": placed}],
+        "overrides": [{"controller": names.GLOBAL_SCHEDULER, "clusters": own}],
+    }
+    identity = {"namespace": "default", "name": "web", "generation": 1, "resourceVersion": "1"}
+    return {"metadata": identity | metadata, "spec": spec}, DEPLOYMENT
+
+
+def decide(ledger: Quotas, unit: SchedulingUnit) -> Decision:
     headroom = ledger.headroom(WEB, unit, SNAPSHOT.by_name)
     return ENGINE.decide(replace(unit, quota=headroom), SNAPSHOT, DEFAULT_PROFILE, now=NOW)
 
@@ -47,7 +90,7 @@ def a_web(replicas: int, **fields: Any) -> SchedulingUnit:
 
 def test_replicas_beyond_the_quota_are_not_placed() -> None:
     ledger = a_ledger(cpu="5")
-    ledger.observe("default", ("default", "other"), Charge({"cpu": 500}, {"east": 2}))
+    observe(ledger, {"cpu": 500}, {"east": 2})
     decision = decide(ledger, a_web(10))
     assert (sum(decision.placements.values()), decision.unplaced) == (4, 6)
     assert decision.shortage == (
@@ -79,38 +122,39 @@ def test_copies_are_placed_all_or_not_at_all() -> None:
 
 def test_running_replicas_stay_when_a_quota_is_lowered() -> None:
     running = {"east": 3, "west": 3}
-    decision = decide(a_ledger(cpu="2"), a_web(8, current=running))
+    ledger = a_ledger(cpu="2")
+    observe(ledger, {"cpu": 1000}, running, WEB)
+    decision = decide(ledger, a_web(8, current=running))
     assert (decision.placements, decision.unplaced) == (running, 2)
-    assert decide(a_ledger(cpu="2"), a_web(5, current=running)).exceeded == ""
+    assert decide(ledger, a_web(5, current=running)).exceeded == ""
 
 
-def test_a_decision_counts_before_it_is_observed() -> None:
+def test_a_claim_counts_before_it_is_observed_and_not_if_it_was_not_written() -> None:
     ledger = a_ledger(pods="5")
-    ledger.assume("default", ("default", "other"), Charge({}, {"east": 3}))
+    patch = ledger.with_claim(OTHER, *a_placed({"east": 3}), {"metadata": {}}, SNAPSHOT.by_name)
+    assert patch is not None
     assert sum(decide(ledger, a_web(10)).placements.values()) == 2
-    ledger.assume("default", ("default", "other"), None)
+    ledger.revoke("default", OTHER)
     assert sum(decide(ledger, a_web(10)).placements.values()) == 5
 
 
 def test_what_is_observed_after_a_decision_counts_in_its_place() -> None:
-    ledger, other, decided = a_ledger(pods="5"), ("default", "other"), Charge({}, {"east": 3})
-    ledger.assume("default", other, decided)
-    assert ledger.observe("default", other, decided)
-    assert not ledger.observe("default", other, decided)
-    assert ledger.observe("default", other, Charge({}, {"east": 1}))
+    ledger = a_ledger(pods="5")
+    assert observe(ledger, {}, {"east": 3})
+    assert not observe(ledger, {}, {"east": 3})
+    assert observe(ledger, {}, {"east": 1})
     assert sum(decide(ledger, a_web(10)).placements.values()) == 4
-    ledger.wait("default", other, is_short=True)
-    assert ledger.observe("default", other, None)
+    ledger.wait("default", OTHER, is_short=True)
+    assert ledger.forget("default", OTHER)
     assert ledger.waiting("default") == frozenset()
-    assert not ledger.observe("default", other, None)
+    assert not ledger.forget("default", OTHER)
 
 
 def test_usage_is_known_by_cluster() -> None:
     ledger = a_ledger(cpu="5", price="1")
-    ledger.observe("default", WEB, Charge({"cpu": 500}, {"east": 2, "west": 1}))
-    quota = ledger.quota("default", "team")
-    assert quota is not None
-    used = ledger.used("default", quota, SNAPSHOT.by_name)
+    observe(ledger, {"cpu": 500}, {"east": 2, "west": 1}, WEB)
+    total, used = ledger.used("default", "team", SNAPSHOT.by_name)
+    assert to_text("cpu", total["cpu"]) == "1500m"
     assert [(name, to_text("cpu", amounts["cpu"])) for name, amounts in used.items()] == [
         ("east", "1"),
         ("west", "500m"),
@@ -145,7 +189,8 @@ def test_no_decision_exceeds_a_quota_by_growing(
     wanted: int, current: Mapping[str, int], others: Mapping[str, int], cpu: int, price: str
 ) -> None:
     ledger = a_ledger(cpu=str(cpu), **({"price": price} if price else {}))
-    ledger.observe("default", ("default", "other"), Charge({"cpu": 1000}, others))
+    observe(ledger, {"cpu": 1000}, others)
+    observe(ledger, {"cpu": 1000}, current, WEB)
     current = {name: count for name, count in current.items() if count}
     decision = decide(ledger, a_web(wanted, current=current))
     placed, running = sum((count or 0) for count in decision.placements.values()), sum(current.values())
@@ -159,16 +204,15 @@ def test_no_decision_exceeds_a_quota_by_growing(
 
 def test_a_quota_is_used_only_where_replicas_are() -> None:
     ledger = a_ledger(cpu="5")
-    ledger.observe("default", WEB, Charge({"cpu": 500}, {"east": 2, "west": 0}))
-    quota = ledger.quota("default", "team")
-    assert quota is not None
-    assert ledger.used("default", quota, SNAPSHOT.by_name) == {"east": {"cpu": 1000}}
+    observe(ledger, {"cpu": 500}, {"east": 2, "west": 0}, WEB)
+    assert ledger.used("default", "team", SNAPSHOT.by_name) == ({"cpu": 1000}, {"east": {"cpu": 1000}})
 
 
 def test_a_kind_that_is_not_federated_any_more_uses_nothing() -> None:
-    pods = {"metadata": {}, "spec": {"containers": [{"name": "main"}]}}
-    template = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 2, "template": pods}}
-    assert charge_of({"metadata": {"name": "web"}, "spec": {"template": template}}, None) is None
+    ledger = a_ledger(pods="5")
+    federated, _ = a_placed({"east": 2})
+    assert not ledger.observe(OTHER, federated, None)
+    assert ledger.used("default", "team", SNAPSHOT.by_name) == ({"pods": 0}, {})
 
 
 def test_all_pods_of_an_object_with_components_are_charged() -> None:
@@ -178,18 +222,17 @@ def test_all_pods_of_an_object_with_components_are_charged() -> None:
     roles = {"Master": {"template": pod}, "Worker": {"replicas": 7, "template": pod}}
     template = {"kind": "PyTorchJob", "spec": {"pytorchReplicaSpecs": roles}}
     placed = [{"controller": names.GLOBAL_SCHEDULER, "placement": [{"cluster": "east"}]}]
-    charge = charge_of(
-        {"metadata": {"name": "train"}, "spec": {"template": template, "placements": placed}}, from_config(config)
-    )
-    assert charge is not None
-    assert amounts_of(charge, ("requests.cpu", "pods"), SNAPSHOT.by_name) == {"requests.cpu": 16000, "pods": 8}
+    federated = {"metadata": {"name": "train"}, "spec": {"template": template, "placements": placed}}
+    uses = uses_of(federated, from_config(config))
+    assert uses is not None
+    assert amounts_of(uses, ("requests.cpu", "pods"), SNAPSHOT.by_name) == {"requests.cpu": 16000, "pods": 8}
 
 
 def test_a_cluster_that_left_or_has_no_rates_costs_nothing_and_its_replicas_count() -> None:
     free = a_cluster("free").with_nodes(1, cpu="2").built()
-    charge = Charge({"cpu": 1000}, {"east": 2, "free": 3, "gone": 4, "west": 0})
+    uses = {name: Use(count, {"cpu": 1000}) for name, count in {"east": 2, "free": 3, "gone": 4, "west": 0}.items()}
     amounts = amounts_of(
-        charge, [PRICE_PER_HOUR, "pods", "requests.cpu", "requests.memory"], {"east": EAST, "free": free, "west": WEST}
+        uses, [PRICE_PER_HOUR, "pods", "requests.cpu", "requests.memory"], {"east": EAST, "free": free, "west": WEST}
     )
     assert {name: to_text(name, amount) for name, amount in amounts.items()} == {
         PRICE_PER_HOUR: "0.08",
@@ -197,3 +240,110 @@ def test_a_cluster_that_left_or_has_no_rates_costs_nothing_and_its_replicas_coun
         "requests.cpu": "9",
         "requests.memory": "0",
     }
+
+
+def write(ledger: Quotas, federated: Object, *, is_reported: bool = True) -> Object:
+    """Write a workload's claim as the scheduler does, and let members report its content."""
+    patch = ledger.with_claim(WEB, federated, DEPLOYMENT, {"spec": federated["spec"]}, SNAPSHOT.by_name)
+    assert patch is not None
+    written: Object = apply_merge_patch(federated, patch)
+    written["metadata"]["generation"] = 1 + federated["metadata"]["generation"]
+    if is_reported:
+        report(written)
+    ledger.observe(WEB, written, DEPLOYMENT)
+    return written
+
+
+def report(federated: Object) -> None:
+    placed = federated["spec"]["placements"][0]["placement"]
+    entries = [{"cluster": each["cluster"], "status": "OK"} for each in placed]
+    federated["status"] = {"syncedGeneration": federated["metadata"]["generation"], "clusters": entries}
+
+
+def changed(federated: Object, replicas: Mapping[str, int], cpu: str = "1") -> Object:
+    """Return the workload with another placement and template, and what members and the scheduler have written."""
+    other, _ = a_placed(replicas, cpu)
+    return {**federated, "spec": other["spec"]}
+
+
+def used(ledger: Quotas) -> str:
+    return to_text("cpu", ledger.used("default", "team", SNAPSHOT.by_name)[0]["cpu"])
+
+
+def may(federated: Object) -> dict[str, str]:
+    claim = CLAIM.of(federated)
+    assert claim is not None
+    return {name: to_text("cpu", use.amounts().get("cpu", 0)) for name, use in claim.may.items()}
+
+
+def test_what_grows_beyond_a_quota_keeps_its_claim_and_waits() -> None:
+    ledger = a_ledger(cpu="10")
+    web = write(ledger, a_placed({"east": 4})[0])
+    grown = write(ledger, changed(web, {"east": 4}, cpu="3"))
+    assert (may(grown), used(ledger)) == ({"east": "4"}, "4")
+    assert ledger.withheld("default", WEB) == "FederatedResourceQuota team: 10 cpu"
+    assert ledger.waiting("default") == {WEB}
+    assert find_unpaid(grown, "east", Use(4, {"cpu": 3000})) == "cpu"
+    smaller = write(ledger, changed(grown, {"east": 4}, cpu="2"))
+    assert (may(smaller), used(ledger), ledger.waiting("default")) == ({"east": "8"}, "8", frozenset())
+
+
+def test_what_is_given_up_comes_back_when_members_have_reported_it() -> None:
+    ledger = a_ledger(cpu="10")
+    web = write(ledger, a_placed({"east": 4, "west": 4})[0])
+    shrunk = write(ledger, changed(web, {"east": 1}), is_reported=False)
+    assert (may(shrunk), used(ledger)) == ({"east": "1"}, "8")
+    shrunk["status"]["syncedGeneration"] = shrunk["metadata"]["generation"]
+    ledger.observe(WEB, shrunk, DEPLOYMENT)
+    assert used(ledger) == "8", "the copy in west is still there"
+    report(shrunk)
+    ledger.observe(WEB, shrunk, DEPLOYMENT)
+    assert used(ledger) == "1"
+
+
+def test_a_move_is_paid_once_and_needs_no_room_for_both_copies() -> None:
+    ledger = a_ledger(cpu="4")
+    web = write(ledger, a_placed({"east": 4})[0])
+    moved = write(ledger, changed(web, {"west": 4}), is_reported=False)
+    assert (may(moved), used(ledger), ledger.withheld("default", WEB)) == ({"west": "4"}, "4", "")
+
+
+def test_what_has_ended_or_is_suspended_uses_nothing() -> None:
+    template = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "web"}}
+    job = FederatedType("j", JOBS, (), PathDefinition(replicas_spec=("spec", "parallelism")))
+    pod = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]}}
+    template["spec"] = {"parallelism": 2, "template": pod}
+    placed = {"placements": [{"controller": names.GLOBAL_SCHEDULER, "placement": [{"cluster": "east"}]}]}
+    federated: Object = {"metadata": {"namespace": "default", "name": "web"}, "spec": {"template": template, **placed}}
+    assert uses_of(federated, job) == {"east": Use(2, {"cpu": 1000})}
+    ended = {"clusters": [{"cluster": "east", "finished": {"run": run_of(federated), "succeeded": True}}]}
+    assert uses_of({**federated, "status": ended}, job) == {"east": Use(0, {"cpu": 1000})}
+    template["spec"]["suspend"] = True
+    assert uses_of(federated, job) == {"east": Use(0, {"cpu": 1000})}
+
+
+def test_a_quota_whose_limits_are_not_valid_lets_nothing_grow() -> None:
+    ledger = a_ledger(cpu="10")
+    web = write(ledger, a_placed({"east": 2})[0])
+    ledger.put({"metadata": {"namespace": "default", "name": "team"}, "spec": {"overall": {"cpu": "many"}}})
+    grown = write(ledger, changed(web, {"east": 3}))
+    assert may(grown) == {"east": "2"}
+    assert ledger.withheld("default", WEB) == (
+        "FederatedResourceQuota team, whose spec.overall[cpu] is not a valid amount"
+    )
+
+
+def test_without_a_quota_a_claim_is_removed_and_its_objects_are_scheduled_again() -> None:
+    ledger = a_ledger(cpu="10")
+    web = write(ledger, a_placed({"east": 2})[0])
+    assert ledger.remove("default", "team") == {WEB}
+    patch = ledger.with_claim(WEB, web, DEPLOYMENT, None, SNAPSHOT.by_name)
+    assert patch == {"metadata": {"resourceVersion": "1", "annotations": {CLAIM.name: None}}}
+    assert ledger.with_claim(WEB, apply_merge_patch(web, patch), DEPLOYMENT, None, SNAPSHOT.by_name) is None
+
+
+def test_content_of_a_workload_is_compared_with_its_claim_only() -> None:
+    web, _ = a_placed({"east": 2})
+    assert find_unpaid(web, "east", Use(50)) == ""
+    assert find_unpaid(write(a_ledger(cpu="10"), web), "east", None) == ""
+    assert find_unpaid(write(a_ledger(cpu="10"), web), "west", Use(1)) == "pods"

@@ -64,6 +64,7 @@ def test_many_followers_and_clusters_are_counted() -> None:
 @pytest.mark.parametrize("status", list(ClusterStatus))
 def test_only_what_somebody_has_to_resolve_is_refused(status: ClusterStatus) -> None:
     passing = {"DeliverySuspended", "Drifted", "OK", "Kept", "Finished", "RetrievalFailed", "FinalizerCheckFailed"}
+    passing.add("QuotaExceeded")
     ends_by_itself = (
         status in passing
         or status.startswith(("Waiting", "Pending", "Cluster", "Deletion", "LabelRemoval", "Client", "Cached"))
