@@ -26,7 +26,7 @@ from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Ob
 from federation.apiserver.store.interface import Event, EventType
 from federation.apiserver.store.memory import MemoryStore
 from federation.planning.federatedobject.naming import federated_object_name
-from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.federatedobject.placements import effective_placement, overrides_of
 from federation.planning.guard.record import held_moves
 from tests.support.datahistory.apps import APPS, DISK, PLURALS, key_of, missing, place_of
 from tests.support.world import World
@@ -331,7 +331,8 @@ class Judge:
         replicas = int(self.words[app].body.get("spec", {}).get("replicas", 0))
         policy = on_host(self._world, key_of(PROPAGATION_POLICIES, app))
         mode = policy["spec"]["schedulingMode"] if policy is not None else "Divide"
-        return replicas * max(1, clusters) if mode == "Duplicate" else replicas
+        is_copied = mode == "Duplicate" or _is_held_as_copies(federated_of(self._world, app))
+        return replicas * max(1, clusters) if is_copied else replicas
 
     def check_sums(self, quiet_s: float) -> None:
         """Judge the replicas of `web`, which nothing but credentials has moved, a time after the last other step."""
@@ -355,6 +356,11 @@ class Judge:
     def _federated(self) -> list[Object]:
         prefix = f"/core.kubeadmiral.io/{FEDERATED_OBJECTS.plural}/default/"
         return [obj for _, obj in page(self._world.store, prefix)]
+
+
+def _is_held_as_copies(federated: Object | None) -> bool:
+    """Return whether copies wait to be divided: until then their user scales each of them."""
+    return bool(federated and held_moves(federated) and not overrides_of(federated, names.GLOBAL_SCHEDULER))
 
 
 def _is_divided(world: World) -> bool:
