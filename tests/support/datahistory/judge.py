@@ -295,6 +295,8 @@ class Judge:
             if words.body:
                 self._check_fields(app, words.body)
         for app, fresh in self._fresh.items():
+            # What leaves now starts elsewhere at a later step, when the cluster may be back.
+            self._write_off(app, lambda volume, app=app: self._may_leave(app, volume.member.name))
             if fresh:
                 self._check_volumes(app, fresh)
 
@@ -310,7 +312,6 @@ class Judge:
         words = self.words[app]
         if self._now_s - words.scaled_s < _WORD_S:
             self._write_off(app, lambda volume: not self._is_used(volume))
-        self._write_off(app, lambda volume: self._may_leave(app, volume.member.name))
         counted = [volume for volume in self.volumes.values() if volume.app == app and volume.is_live]
         counted = [volume for volume in counted if not volume.is_written_off]
         wanted = self._wanted_volumes(app)
