@@ -1,11 +1,14 @@
 """Nothing starts on an empty volume without a word: every way out of a cluster, with claims and without them."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any, NamedTuple
 
+import orjson
 import pytest
 from tests.support.manifests import a_deployment, a_policy, an_override
-from tests.support.world import World, a_world
+from tests.support.world import World, a_base, a_world
 
 from federation.api import names
 from federation.api.resources import (
@@ -20,6 +23,7 @@ from federation.api.resources import (
 )
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import DEPLOYMENTS, PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, Object
+from federation.cli.databases import marking
 from federation.simulator.controllers.names import SIMULATOR_READY
 
 ALL = [{"cluster": "east"}, {"cluster": "north"}, {"cluster": "west"}]
@@ -107,6 +111,13 @@ async def begin(world: World, **spec: Any) -> None:
 
 async def by_policy(world: World) -> None:
     await policy(world, placement=[{"cluster": "north"}])
+
+
+async def by_waves_of_a_policy(world: World) -> None:
+    """Let a change of the policy reach both in a wave."""
+    await policy(world, changeRollout={"waves": [{"name": "all"}]})
+    await world.settle()
+    await by_policy(world)
 
 
 async def by_another_policy(world: World) -> None:
@@ -233,6 +244,7 @@ class Exit(NamedTuple):
 
 EXITS = [
     Exit(by_policy, "PropagationPolicy default/divide"),
+    Exit(by_waves_of_a_policy, "PropagationPolicy default/divide"),
     Exit(by_another_policy, "PropagationPolicy default/other"),
     Exit(by_group, "PropagationPolicy default/divide"),
     Exit(by_affinity, "PropagationPolicy default/divide"),
@@ -393,6 +405,20 @@ async def again_under_another_name(world: World) -> None:
     await create(world)
 
 
+async def again_after_a_restore(world: World) -> None:
+    """Restore the host from a backup that is older than both, and create them again."""
+    kind = {"apiVersion": PROPAGATION_POLICIES.api_version, "kind": PROPAGATION_POLICIES.kind}
+    held = await world.user.get(PROPAGATION_POLICIES, "divide", "default")
+    backup = (await a_base("east", "north", "west", labels=LABELS)).stores[""]
+    mark = marking(world.clock.now() - timedelta(seconds=30), world.clock.now())
+    entries = [replace(entry, value=mark(entry.key, entry.value)) for entry in backup.entries]
+    await world.restore_host(backup._replace(entries=entries))
+    header = {"metadata": {"name": "divide", "namespace": "default"}}
+    spec = {**held["spec"], "placement": [{"cluster": "north"}]}
+    await world.create(PROPAGATION_POLICIES, {**kind, **header, "spec": spec})
+    await create(world)
+
+
 STARTS: list[Act] = [
     again_by_deletion,
     again_by_orphaning,
@@ -401,6 +427,7 @@ STARTS: list[Act] = [
     again_while_it_is_lost,
     again_after_its_loss,
     again_under_another_name,
+    again_after_a_restore,
 ]
 
 
@@ -478,3 +505,47 @@ async def test_a_share_of_one_does_not_turn_the_rule_about_volumes_off() -> None
         await world.settle()
         assert set(await claims(world)) == {"east"}
         assert list((await holds(world)).values()) == ["PropagationPolicy default/divide"]
+
+
+async def test_a_workload_of_another_name_goes_where_its_claim_has_a_volume() -> None:
+    """The claim of the host stays when its workload gets another name."""
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    header = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "disk"}}]
+
+    async def run(name: str) -> None:
+        deployment = a_deployment(name, 1)
+        deployment["spec"]["template"]["spec"]["volumes"] = volumes
+        await world.create(DEPLOYMENTS, deployment)
+
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"west": 1}, maxClusters=1))
+        await world.create(
+            PERSISTENT_VOLUME_CLAIMS, {**header, "metadata": {"name": "disk", "namespace": "default"}, "spec": claim}
+        )
+        await run("old")
+        await world.until_replicas("old", {"west": 1})
+        await world.user.delete(DEPLOYMENTS, "old", "default")
+        await world.until_gone(DEPLOYMENTS, "old")
+        await policy(world, placement=ALL)
+        await run("new")
+        await world.until_replicas("new", {"west": 1})
+        await world.user.delete(DEPLOYMENTS, "new", "default")
+        await world.until_gone(DEPLOYMENTS, "new")
+        await policy(world, placement=[{"cluster": "north"}])
+        await run("newest")
+        await world.pass_time(30)
+        assert set(await claims(world)) == {"west"}
+        assert list((await holds(world)).values()) == ["PropagationPolicy default/divide"]
+        await policy(world, placement=ALL)
+        await world.until_replicas("newest", {"west": 1})
+
+
+async def test_an_object_whose_name_has_no_claims_is_placed_in_the_write_that_creates_it() -> None:
+    async with a_world() as world:
+        await begin(world)
+        revision = (await world.revisions())[""]
+        await world.create(STATEFUL_SETS, a_stateful_set("other", has_claims=True))
+        await world.settle()
+        changes = [each for each in world.events_since("", revision) if each.key.endswith("/other-statefulsets.apps")]
+        assert orjson.loads(changes[0].value)["spec"]["placements"]

@@ -19,7 +19,7 @@ from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.planning.division.ordinals import parse_record
 from federation.planning.failover.tolerance import fixed_volumes_of
-from federation.planning.federatedobject.placements import effective_placement, placement_of
+from federation.planning.federatedobject.placements import departed_clusters, effective_placement, placement_of
 from federation.planning.guard.earliervolumes import (
     NO_VOLUMES,
     ClaimNames,
@@ -161,6 +161,7 @@ class ClaimWatch:
         keys = [] if type_ is None else [objects.key_for(type_, key.namespace, name) for name in wanted.plain]
         for claim in filter(None, map(objects.get, keys)):  # a claim with a policy of its own goes everywhere
             found |= effective_placement(claim) - set(placement_of(claim, names.GLOBAL_SCHEDULER))
+            found |= departed_clusters(claim)
         return found
 
     def _on_claim(self, old: Object | None, new: Object | None) -> None:
