@@ -224,6 +224,18 @@ def from_status(status: Mapping[str, Any], code: int) -> ApiError:
     return kind(message, details=details, code=code, reason=reason[:_REASON_MAX] or kind.reason)
 
 
+def is_refusal(failure: Exception) -> bool:
+    """Return whether a failed write certainly changed nothing, and no earlier attempt of it did.
+
+    An answer that is late or lost says nothing about the write. A conflict can be with the same write of before.
+    """
+    return (
+        isinstance(failure, ApiError)
+        and 400 <= failure.code < 500
+        and not isinstance(failure, AlreadyExists | Conflict)
+    )
+
+
 def not_served() -> NotFound:
     """Return Kubernetes' 404 for a path, kind or subresource that the server does not have."""
     return NotFound("the server could not find the requested resource")

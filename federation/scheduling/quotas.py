@@ -38,6 +38,8 @@ class Quotas:
         """Objects whose last decision left something unplaced, by namespace."""
         self._withheld: dict[str, dict[Hashable, str]] = {}
         """The quota that keeps content from being delivered, by namespace and object."""
+        self._bases: dict[Hashable, int] = {}
+        """By object whose claim is assumed: the revision for which that is written. Any newer one ends it."""
 
     def __contains__(self, namespace: str) -> bool:
         """Return whether the namespace has a quota."""
@@ -99,14 +101,16 @@ class Quotas:
         claim = _held(federated, type_) if type_ is not None else None
         if claim is None:
             return self.forget(namespace, key)
-        if ledger.assumed(key) == CLAIM.of(federated):
-            ledger.end_assumption(key)
+        revision = _revision(federated)
+        if ledger.assumed(key) == CLAIM.of(federated) or revision > self._bases.get(key, revision):
+            self.revoke(namespace, key)  # a newer version has the claim, or shows that it was not written
         return ledger.report(key, claim)
 
     def forget(self, namespace: str, key: Hashable) -> bool:
         """Remove an object that is gone, or has no pods; return whether that changed anything."""
         self._short.get(namespace, set()).discard(key)
         self._withheld.get(namespace, {}).pop(key, None)
+        self._bases.pop(key, None)
         ledger = self._ledgers.get(namespace)
         return ledger is not None and ledger.remove(key)
 
@@ -130,9 +134,12 @@ class Quotas:
             claim = self._plan(namespace, key, _held(base, type_), after, type_, clusters, generation)
         entry = CLAIM.entry(claim)
         if entry[CLAIM.name] == (base["metadata"].get("annotations") or {}).get(CLAIM.name):
+            if patch is None and self._bases.get(key) == _revision(base):
+                self.revoke(namespace, key)  # of an attempt whose write may have failed
             return None if patch is None else dict(patch)
         if claim is not None:
             self._ledgers[namespace].assume(key, claim)
+            self._bases[key] = _revision(base)
         metadata = (patch or {}).get("metadata") or {"resourceVersion": base["metadata"].get("resourceVersion")}
         annotations = {**(metadata.get("annotations") or {}), **entry}
         return {**(patch or {}), "metadata": {**metadata, "annotations": annotations}}
@@ -167,7 +174,8 @@ class Quotas:
         return claim
 
     def revoke(self, namespace: str, key: Hashable) -> None:
-        """Forget a claim that was not written."""
+        """Forget a claim that was not written, or that is reported."""
+        self._bases.pop(key, None)
         if (ledger := self._ledgers.get(namespace)) is not None:
             ledger.end_assumption(key)
 
@@ -217,6 +225,11 @@ class Quotas:
                     if use.replicas:
                         by_cluster[cluster] = {each: total.get(each, 0) + amount for each, amount in amounts.items()}
         return {each: ledger.used(each, value) for each in hard}, dict(sorted(by_cluster.items()))
+
+
+def _revision(obj: Mapping[str, Any]) -> int:
+    text = str(obj["metadata"].get("resourceVersion") or "")
+    return int(text) if text.isdecimal() else 0
 
 
 def describe_withheld(excess: str) -> str:

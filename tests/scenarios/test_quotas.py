@@ -60,6 +60,28 @@ async def test_a_resource_that_is_not_counted_is_refused() -> None:
         await world.create(FEDERATED_RESOURCE_QUOTAS, a_quota(**counted))
 
 
+async def test_a_quota_holds_when_answers_of_the_host_are_lost() -> None:
+    async with a_world(members=("east",)) as world:
+        await world.create(FEDERATED_RESOURCE_QUOTAS, a_quota(cpu="2"))
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        await world.create(DEPLOYMENTS, a_web("first", 4))
+        await world.until_replicas("first", {"east": 4})
+        others = ("second", "third", "fourth")
+        for name in others:
+            await world.create(DEPLOYMENTS, a_web(name, 4))
+        await world.settle()
+        world.host_line.hold("federatedobjects")
+        await world.merge(FEDERATED_RESOURCE_QUOTAS, "team", {"spec": {"overall": {"cpu": "4"}}})
+        await world.pass_time(5)
+        assert world.host_line.lost
+        world.host_line.release()
+        await world.settle()
+        placed = [sum((await world.replicas(name)).values()) for name in ("first", *others)]
+        assert sum(placed) == 8, "4 cpu"
+        quota = await world.user.get(FEDERATED_RESOURCE_QUOTAS, "team", "default")
+        assert quota["status"]["overallUsed"] == {"cpu": "4"}
+
+
 async def test_workloads_share_a_quota_over_all_clusters() -> None:
     async with a_world(members=("east", "west")) as world:
         await world.create(FEDERATED_RESOURCE_QUOTAS, a_quota(cpu="3"))

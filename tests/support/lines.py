@@ -7,7 +7,14 @@ import asyncio
 from collections.abc import Callable
 
 from federation.apimachinery.clock import ManualClock
-from federation.apimachinery.errors import ApiError, ClusterUnreachable, Expired, FederationError, InternalError
+from federation.apimachinery.errors import (
+    ApiError,
+    ClusterUnreachable,
+    Expired,
+    FederationError,
+    InternalError,
+    Timeout,
+)
 from federation.apimachinery.resources import Object
 from federation.apiserver.registry.registry import Registry
 from federation.client.client import Request, Watch
@@ -222,7 +229,8 @@ class MemberLine(Line):
 class HostLine(LocalTransport):
     """The control plane's line to its host; remembers the dry runs, which ask for the host's verdict.
 
-    `failing` are the verbs and plurals of requests that the host's store fails.
+    `failing` are the verbs and plurals of requests that the host's store fails. After `hold`, answers to patches of a
+    kind are lost and its watches deliver nothing, until `release`.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -231,6 +239,26 @@ class HostLine(LocalTransport):
         self.reviews: list[Request] = []
         self.failing: set[tuple[str, str]] = set()
         self.objections: list[str] = []
+        self.lost = 0
+        """Answers to patches that took effect."""
+        self._held = ""
+        self._released = asyncio.Event()
+
+    def hold(self, plural: str) -> None:
+        """Lose answers and events of a kind from now on."""
+        self._held = plural
+        self._released.clear()
+
+    def release(self) -> None:
+        """Deliver everything again."""
+        self._held = ""
+        self._released.set()
+
+    async def stream(self, request: Request) -> Watch:  # type: ignore[override]  # a generator is a Watch
+        async for batch in LocalTransport.stream(self, request):
+            while self._held == request.resource.plural:
+                await self._released.wait()
+            yield batch
 
     async def request(self, request: Request) -> Object:
         if request.dry_run:
@@ -241,5 +269,8 @@ class HostLine(LocalTransport):
         if (request.verb, request.resource.plural) in self.failing:
             raise InternalError("the store does not answer (injected)")
         answer = await super().request(request)
+        if request.verb == "patch" and not request.subresource and request.resource.plural == self._held:
+            self.lost += 1
+            raise Timeout("the answer is lost (injected)")
         await self.cable.travel()
         return answer

@@ -189,10 +189,10 @@ class Subresources:
         posted = {"apiVersion": "policy/v1", "kind": "Eviction", **obj}
         obj = await self._admit(info, entry, posted, options, "eviction")
         given = read_delete_options(_part("Eviction", obj, "deleteOptions"))
-        pod = encoding.decode(entry.value)
+        pod, is_dry_run = encoding.decode(entry.value), given.dry_run or options.dry_run
         if not _is_exempt_from_budgets(pod):
-            await self._consume_budget(namespace, pod, options)
-        await self._deleter.delete(info, namespace, name, replace(given, dry_run=given.dry_run or options.dry_run))
+            await self._consume_budget(namespace, pod, replace(options, dry_run=is_dry_run))
+        await self._deleter.delete(info, namespace, name, replace(given, dry_run=is_dry_run))
         return _success()
 
     async def _admit(

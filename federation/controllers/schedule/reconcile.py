@@ -14,7 +14,7 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery import conditions
-from federation.apimachinery.errors import NotFound
+from federation.apimachinery.errors import NotFound, is_refusal
 from federation.apimachinery.mergepatch import apply_merge_patch, create_merge_patch
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.decider import AttemptContext, Decided, Decider
@@ -427,8 +427,9 @@ class Reconciler:
             return base
         try:
             written = await self._objects.patch(context.key, base, patch, writer=WRITER, joint=joint)
-        except BaseException:
-            self._cache.quotas.revoke(context.key.namespace, context.key)
+        except Exception as failure:
+            if is_refusal(failure):  # without an answer, the next version of the object shows what was written
+                self._cache.quotas.revoke(context.key.namespace, context.key)
             raise
         if written is None:
             raise NotFound(f"federated object {context.key} is gone")

@@ -1,5 +1,7 @@
 """scale, binding, eviction, finalize."""
 
+from typing import Any
+
 import pytest
 from tests.conformance.registry.conftest import JSON, Api, a_config_map, a_deployment, a_pod
 
@@ -161,6 +163,20 @@ async def test_a_disruption_budget_stops_an_eviction(api: Api) -> None:
     await evict(api)
     assert not await api.exists("pods", "p")
     assert (await api.get("poddisruptionbudgets", "b"))["status"]["disruptionsAllowed"] == 0
+
+
+@pytest.mark.parametrize("is_of_request", [False, True], ids=["deleteOptions", "request"])
+async def test_a_dry_run_of_an_eviction_takes_nothing_from_the_budget(api: Api, is_of_request: bool) -> None:
+    """`kubectl drain --dry-run=server` says so in the options of the deletion."""
+    await a_running_pod(api)
+    await a_budget(api, observedGeneration=1, desiredHealthy=1, currentHealthy=2, disruptionsAllowed=1)
+    eviction: dict[str, Any] = {"kind": "Eviction", "metadata": {"name": "p"}}
+    if not is_of_request:
+        eviction["deleteOptions"] = {"dryRun": ["All"]}
+    await api.create("pods", eviction, name="p", subresource="eviction", dry_run=is_of_request)
+    assert await api.exists("pods", "p")
+    status = (await api.get("poddisruptionbudgets", "b"))["status"]
+    assert (status["disruptionsAllowed"], status.get("disruptedPods")) == (1, None)
 
 
 async def test_a_budget_without_a_current_status_delays_an_eviction(api: Api) -> None:

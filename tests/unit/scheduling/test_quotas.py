@@ -99,6 +99,36 @@ def test_replicas_beyond_the_quota_are_not_placed() -> None:
     assert decision.exceeded
 
 
+def test_a_decision_counts_until_a_newer_version_of_its_object_is_seen() -> None:
+    """A write that was answered late may have been made."""
+
+    def free() -> int:
+        return sum(filter(None, decide(ledger, a_web(9)).placements.values()))
+
+    ledger = a_ledger(cpu="5")
+    federated, type_ = a_placed({"east": 3}, resourceVersion="7")
+    assert ledger.with_claim(OTHER, federated, type_, {"metadata": {}}, SNAPSHOT.by_name)
+    before = claimed({"cpu": 1000}, {"east": 1})
+    before["metadata"]["resourceVersion"] = "7"
+    ledger.observe(OTHER, before, type_)
+    assert free() == 2, "the version that was decided on says nothing"
+    before["metadata"]["resourceVersion"] = "8"
+    ledger.observe(OTHER, before, type_)
+    assert free() == 4, "somebody else was faster, so it was not written"
+
+
+def test_a_later_attempt_that_changes_nothing_ends_the_claim_of_one_without_an_answer() -> None:
+    ledger = a_ledger(cpu="5")
+    federated, type_ = a_placed({"east": 3}, resourceVersion="7")
+    ledger.with_claim(OTHER, federated, type_, {"metadata": {}}, SNAPSHOT.by_name)
+    again = {**federated, "metadata": {**federated["metadata"], "resourceVersion": "9"}}
+    patch = ledger.with_claim(OTHER, again, type_, None, SNAPSHOT.by_name)
+    assert patch is not None
+    written = apply_merge_patch(again, patch)
+    assert ledger.with_claim(OTHER, written, type_, None, SNAPSHOT.by_name) is None
+    assert sum(filter(None, decide(ledger, a_web(9)).placements.values())) == 5
+
+
 def test_a_budget_limits_the_price_of_a_namespace() -> None:
     decision = decide(a_ledger(price="0.1"), a_web(10, weights={"east": 1, "west": 1}))
     assert sum({"east": 4, "west": 2}[name] * (count or 0) for name, count in decision.placements.items()) in (8, 10)
