@@ -29,7 +29,7 @@ FIRST = int(os.environ.get("HISTORY_FIRST", "1"))
 SEED = os.environ.get("HISTORY_SEED", "")
 _LATE_S = 900
 _COLLECTION = (100_000, 20, 10)
-_QUICK = (7, 13, 19, 210, 10015)
+_QUICK = (7, 13, 19, 210, 510, 10015)
 """The seeds of `make test`: in each, kept objects, volumes, fields or pods were harmed before there were rules about it.
 
 In 10015 a held move was decided again without a pause, for ever.

@@ -18,6 +18,7 @@ from federation.guard.moveguard import MoveGuard
 from federation.planning.federatedobject.placements import PLACED_IN, effective_placement, placement_of
 from federation.planning.guard.causes import Mover, blame_of, causes_of_move
 from federation.planning.guard.deletions import is_deletion
+from federation.planning.guard.earliervolumes import describe_start
 from federation.planning.guard.ledger import Cause, GuardOptions, Permit
 from federation.planning.guard.losses import Blame, blame, held_placement, lost_clusters
 from federation.planning.guard.record import held_move
@@ -119,7 +120,7 @@ class Guard(MoveGuard):
         clusters = ",".join(sorted(lost))
         message = f"{reason} clusters [{clusters}]. To let them go on: {judged.approval_command}"
         if not context.attempt.current():
-            message = _message_of_start(lost, decision.placements, judged.approval_command)
+            message = describe_start(lost, snapshot.by_name.keys(), decision.placements, judged.approval_command)
             return PermittedPlacement(Permit.HOLD, {}, judged.annotations, message=message)
         placements = held_placement(before, decision.placements, decision.unit.desired_replicas)
         return PermittedPlacement(Permit.HOLD, placements, judged.annotations, message=message)
@@ -168,15 +169,6 @@ class Guard(MoveGuard):
                 return len(self._objects.keys_by_index(PLACED_IN, cause.name))
             case _:
                 return self._cache.count_bound_to(due.policy.ref)
-
-
-def _message_of_start(clusters: AbstractSet[str], placements: Placements, command: str) -> str:
-    """Return why an object without a place waits."""
-    return (
-        f"volumes of an earlier object of its name are in clusters [{','.join(sorted(clusters))}], and in"
-        f" [{','.join(sorted(placements))}] it would start with empty ones. To use them, let its policy place it where"
-        f" they are; to do without them, delete their claims there, or: {command}"
-    )
 
 
 def _counted(current: Placements, snapshot: Snapshot, left: Placements, volumes: VolumePermit) -> dict[str, int | None]:

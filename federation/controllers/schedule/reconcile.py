@@ -30,6 +30,7 @@ from federation.controllers.schedule.unschedulable import UnschedulableRecord
 from federation.guard.freezes import Freezes
 from federation.planning.failover.completion import to_annotation
 from federation.planning.freezes.changefreeze import Frozen, find_frozen_move
+from federation.planning.guard.earliervolumes import note_of
 from federation.planning.guard.ledger import Permit
 from federation.planning.guard.losses import held_placement, lost_clusters
 from federation.planning.guard.volumepermit import VolumePermit
@@ -299,9 +300,8 @@ class Reconciler:
         marks = plan_marks(context.federated, decision, context.attempt.current(), completes=due.quiet.completes)
         if marks:
             decision = replace(decision, reason=f"{decision.reason}; {describe(marks, decision)}")
-        if unknown := context.attempt.volumes.unknown:
-            text = f"whether clusters [{','.join(sorted(unknown))}] have volumes of its name is not known"
-            decision = replace(decision, reason=f"{decision.reason}; {text}")
+        if note := note_of(context.attempt.volumes, decision.placements.keys(), decision.snapshot.by_name.keys()):
+            decision = replace(decision, reason=f"{decision.reason}; {note}")
         patch, is_moved = placement_patch(
             context.attempt,
             due,

@@ -81,7 +81,8 @@ class Reporter:
         """Emit an event for a decision that changes the placement, or the summary of unplaced replicas."""
         if not is_moved and not (decision.shortage and _summary(federated) != _summary(subject.federated)):
             return
-        move = describe_move(decision.unit.current, decision.placements) or "it stays as it was"
+        before = current_clusters(subject.federated, subject.federated_type)
+        move = describe_move(before, decision.placements) or "it stays as it was"
         message = "; ".join(filter(None, (f"{move} ({ref})", decision.shortage)))
         self._event(subject, WARNING if decision.shortage else NORMAL, EVENT_SCHEDULED, message)
 

@@ -18,6 +18,7 @@ from typing import Any
 from federation.api import names
 from federation.api.resources import KRUISE_GROUP
 from federation.apimachinery import dotpaths
+from federation.apimachinery.amounts import to_count
 from federation.apimachinery.resources import Object
 from federation.planning.division.ordinals import STARTS, parse_record, start_of_range
 from federation.planning.failover.tolerance import AccessModes, fixed_claims_of
@@ -119,6 +120,27 @@ def find_volumes(
         clashing=clashing,
         unknown=unknown - counts.keys(),
         is_awaited=is_awaited,
+    )
+
+
+def note_of(volumes: EarlierVolumes, chosen: AbstractSet[str], visible: AbstractSet[str]) -> str:
+    """Return what a decision for the clusters `chosen` says of the volumes; `visible` are its project's clusters."""
+    unknown = sorted(volumes.unknown & visible)
+    begins = "it begins where volumes of its name are" if volumes.counts.keys() & chosen else ""
+    lacks = f"whether clusters [{','.join(unknown)}] have volumes of its name is not known" if unknown else ""
+    return "; ".join(filter(None, (begins, lacks)))
+
+
+def describe_start(unused: AbstractSet[str], visible: AbstractSet[str], chosen: Iterable[str], command: str) -> str:
+    """Return why an object waits that would start elsewhere than its volumes; other clusters are not named."""
+    inside = sorted(unused & visible)
+    where = [f"in clusters [{','.join(inside)}]"] if inside else []
+    if count := len(unused) - len(inside):
+        where.append(f"in {to_count(count, 'cluster')} that its project does not have, or that left the federation")
+    return (
+        f"volumes of an earlier object of its name are {' and '.join(where)}, and in [{','.join(sorted(chosen))}] it"
+        " would start with empty ones. To use them, let it be placed where they are; to do without them, delete their"
+        f" claims there, or: {command}"
     )
 
 

@@ -12,8 +12,10 @@ from federation.planning.guard.earliervolumes import (
     ClaimNames,
     ClusterClaims,
     claim_names_of,
+    describe_start,
     find_volumes,
     has_data,
+    note_of,
     ordinals_of,
     stems_of,
 )
@@ -113,6 +115,18 @@ def test_what_is_only_recorded_counts_for_any_number_and_is_not_unknown() -> Non
     assert found.counts == {"east": None, "north": None}
     assert found.unknown == {"west"}
     assert found.starts == ""
+
+
+def test_clusters_outside_a_project_are_counted_and_not_named() -> None:
+    found = find_volumes(a_federated(), {"north": of(0)}, unknown={"east", "west"})
+    note = "it begins where volumes of its name are; whether clusters [east] have volumes of its name is not known"
+    assert note_of(found, {"north"}, {"north", "east"}) == note
+    assert note_of(found, {"west"}, {"north"}) == ""
+    text = describe_start(frozenset({"a", "b", "c"}), {"a", "x"}, ["x"], "fedctl approve h")
+    assert "are in clusters [a] and in 2 clusters that its project does not have" in text
+    assert "and in [x] it would start with empty ones" in text
+    assert text.endswith("or: fedctl approve h")
+    assert "name are in 1 cluster that" in describe_start(frozenset({"b"}), {"a"}, ["a"], "")
 
 
 def test_nothing_matters_without_claims_and_unknown_clusters() -> None:
