@@ -3,7 +3,8 @@
 A silence is evidence only while an answer could have arrived. A process that stood still, a machine that was suspended
 and a database that answers no request say nothing about a member or a leader. `Silence` counts from one look to the
 next, and at most a step each time; `Presence` looks at regular times and so knows how long this process was away.
-`Wait` is for waits that are stored and survive a restart; `Looks` says whether the process was away between two looks.
+`Patience` is the timeout of a command. `Wait` is for waits that are stored and survive a restart; `Looks` says whether
+the process was away between two looks.
 
 Decision: docs/decisions/0212-silence-counts-while-an-answer-could-arrive.md
 """
@@ -17,6 +18,8 @@ from federation.apimachinery.clock import Clock
 
 AWAY_S = 5.0
 """Shorter times away change no wait that lasts for minutes."""
+LOOK_S_MAX = 10.0
+"""The most that one look of a command counts. Commands look every second, and requests are answered sooner."""
 _PERIOD_S = 1.0
 _STEP_S_MAX = 1.5
 
@@ -40,6 +43,22 @@ class Silence:
     def end(self, now_s: float) -> None:
         """Begin again: the other party answered."""
         self.counted_s, self._looked_s = 0.0, now_s
+
+
+class Patience:
+    """How long a command waits for an effect that it looks for again and again: the time between its looks counts.
+
+    A command that was stopped, or whose machine was suspended, looks once more and does not give up.
+    """
+
+    def __init__(self, clock: Clock, timeout_s: float) -> None:
+        self._clock, self._timeout_s = clock, timeout_s
+        self._silence = Silence()
+        self._silence.look(clock.monotonic(), LOOK_S_MAX)
+
+    def is_over(self) -> bool:
+        """Return whether the time is over, after a look without the effect."""
+        return self._silence.look(self._clock.monotonic(), LOOK_S_MAX) >= self._timeout_s
 
 
 @dataclass(frozen=True, slots=True)

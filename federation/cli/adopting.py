@@ -17,6 +17,7 @@ from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_P
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError
+from federation.apimachinery.listening import Patience
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.apiserver.semantics.kinds.builtin import builtin_kinds
 from federation.cli.foundobjects import Found, NamespaceContent, read_member, read_namespace
@@ -379,7 +380,7 @@ def _refuse_restarts(takeovers: Sequence[_Takeover], scope: Scope) -> None:
 async def _wait(host: "HTTPClient", objects: Sequence[tuple[Found, str]], scope: Scope, done: str) -> int:
     """Wait until the members' objects are managed; return the exit code."""
     clock = SystemClock()
-    deadline_s = clock.monotonic() + scope.timeout_s
+    patience = Patience(clock, scope.timeout_s)
     pending = list(objects)
     while pending:
         obj, cluster = pending[0]
@@ -388,7 +389,7 @@ async def _wait(host: "HTTPClient", objects: Sequence[tuple[Found, str]], scope:
         if row is not None and (row["status"], row["applied"]) == ("OK", "yes"):
             print(f"{obj.title} {done} {cluster}")
             pending.pop(0)
-        elif clock.monotonic() > deadline_s:
+        elif patience.is_over():
             state = ": ".join(filter(None, (row["status"], row["message"]))) if row is not None else "not placed yet"
             print(f"{obj.title} is not managed in {cluster} after {scope.timeout_s:g} s: {state}")
             return 1

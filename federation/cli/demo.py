@@ -31,6 +31,7 @@ from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.conditions import is_true
 from federation.apimachinery.errors import ClusterError, ConfigurationError, FederationError, NotFound
+from federation.apimachinery.listening import Patience
 from federation.apimachinery.resources import DEPLOYMENTS, Object, Resource
 from federation.cli.demoworkloads import wait_for_workloads
 from federation.cli.weblink import make_link
@@ -205,7 +206,7 @@ async def _wait_for_convergence(
     host: HTTPClient, members: dict[str, HTTPClient], console: Console, timeout_s: float
 ) -> _Observed:
     clock = SystemClock()
-    deadline = clock.monotonic() + timeout_s
+    patience = Patience(clock, timeout_s)
     observed = _Observed()
     progress = to_progress(console)
     rows: dict[str, TaskID] = {name: add_row(progress, f"  {name}") for name in members}
@@ -221,7 +222,7 @@ async def _wait_for_convergence(
                 update_row(progress, rows[""], ready, observed.desired)
             if observed.converged:
                 return observed
-            if clock.monotonic() > deadline:
+            if patience.is_over():
                 raise FederationError(await _describe_stall(host, observed, timeout_s))
             await clock.sleep(0.1)
 

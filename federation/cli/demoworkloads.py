@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ClusterError, FederationError, NotFound
+from federation.apimachinery.listening import Patience
 from federation.apimachinery.resources import JOBS, SERVICES, STATEFUL_SETS, Object, Resource
 
 if TYPE_CHECKING:
@@ -22,14 +23,14 @@ async def wait_for_workloads(
     host: "HTTPClient", members: Mapping[str, "HTTPClient"], clock: Clock, timeout_s: float
 ) -> list[str]:
     """Return a line per object once members and host agree; FederationError after `timeout_s`."""
-    deadline_s = clock.monotonic() + timeout_s
+    patience = Patience(clock, timeout_s)
     while True:
         lines = [await _describe(host, members, resource, name) for resource, name in _SHOWN]
         found = zip(_SHOWN, lines, strict=True)
         missing = [f"{resource.kind.lower()}/{name}" for (resource, name), line in found if not line]
         if not missing:
             return lines
-        if clock.monotonic() > deadline_s:
+        if patience.is_over():
             raise FederationError(f"{', '.join(missing)} did not converge in {timeout_s:g} s; see: fedctl why")
         await clock.sleep(0.1)
 

@@ -16,6 +16,7 @@ from federation.api.resources import (
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.durations import parse_duration
+from federation.apimachinery.listening import Patience
 from federation.cli.drainitems import Item, items_in, read_types
 from federation.cli.tainting import change_taints
 from federation.planning.clusters.taintedits import drained
@@ -78,7 +79,7 @@ async def drain(context: KubeconfigContext, name: str, *, timeout_s: float) -> i
         types = await read_types(host)
         clock, last = SystemClock(), ""
         changed_s = clock.monotonic()
-        deadline_s, is_named = changed_s + timeout_s, False
+        patience, is_named = Patience(clock, timeout_s), False
         while True:
             cluster = await host.get(FEDERATED_CLUSTERS, name)
             items = await items_in(host, name, types)
@@ -91,7 +92,7 @@ async def drain(context: KubeconfigContext, name: str, *, timeout_s: float) -> i
                 is_named = True
                 for line in _shown([item.to_text("not gone yet") for item in moving]):
                     print(f"  {line}")
-            if not moving or clock.monotonic() >= deadline_s:
+            if not moving or patience.is_over():
                 break
             await asyncio.sleep(_POLL_S)
     late = [Item(item.name, item.replicas, f"did not leave within {timeout_s:g} s") for item in moving]

@@ -30,6 +30,7 @@ from federation.apimachinery.errors import (
     RequestTimeout,
     Unauthorized,
 )
+from federation.apimachinery.listening import Patience
 from federation.apimachinery.progress import Report, unreported
 from federation.apimachinery.resources import NAMESPACES, SECRETS, Object
 from federation.cli import membercredentials
@@ -357,7 +358,7 @@ async def wait_ready(host: Client, cluster: str, clock: Clock, timeout_s: float,
 
     ConfigurationError when the control plane refuses the cluster: waiting longer is of no use.
     """
-    deadline = clock.monotonic() + timeout_s
+    patience = Patience(clock, timeout_s)
     while True:
         state = await host.get(FEDERATED_CLUSTERS, cluster)
         conditions = (state.get("status") or {}).get("conditions")
@@ -369,7 +370,7 @@ async def wait_ready(host: Client, cluster: str, clock: Clock, timeout_s: float,
         last = ready if joined.get("status") == "True" else joined
         why = last.get("message") or last.get("reason") or "the control plane has not processed it yet"
         report(f'waiting until cluster "{cluster}" is ready: {why}')
-        if clock.monotonic() >= deadline:
+        if patience.is_over():
             raise FederationError(f'cluster "{cluster}" is not ready after {timeout_s:g} s: {why}')
         await clock.sleep(0.1)
 
@@ -402,7 +403,7 @@ async def unjoin(
     except NotFound:
         raise ConfigurationError(f'cluster "{cluster}" is not joined; see `fedctl clusters`') from None
     is_emptied = not reason and "true" in (wanted.get(names.CASCADING_DELETE), annotations.get(names.CASCADING_DELETE))
-    deadline = clock.monotonic() + timeout_s
+    patience = Patience(clock, timeout_s)
     while True:
         try:
             state = await host.get(FEDERATED_CLUSTERS, cluster)
@@ -412,7 +413,7 @@ async def unjoin(
             return is_emptied  # A new cluster of that name has joined meanwhile; the Secret is its own.
         finalizers = ", ".join(state["metadata"].get("finalizers", ()))
         report(f'waiting until cluster "{cluster}" is cleaned up (finalizers: {finalizers})')
-        if clock.monotonic() >= deadline:
+        if patience.is_over():
             remedy = "" if reason else f"; if it is lost: fedctl unjoin {cluster} --force --reason TEXT"
             raise FederationError(
                 f'cluster "{cluster}" is still leaving after {timeout_s:g} s (finalizers: {finalizers});'

@@ -27,6 +27,7 @@ from federation.apimachinery.errors import (
     NotFound,
     Unauthorized,
 )
+from federation.apimachinery.listening import Patience
 from federation.apimachinery.progress import Report, unreported
 from federation.apimachinery.resources import NAMESPACES, SECRETS, Object
 from federation.client.accounttoken import parse_account_token
@@ -237,7 +238,7 @@ async def _wait_in_use(host: Client, name: str, account: str, clock: Clock, time
 
     FederationError after `timeout_s`: the previous account stays then.
     """
-    deadline_s = clock.monotonic() + timeout_s
+    patience = Patience(clock, timeout_s)
     while True:
         try:
             status = (await host.get(FEDERATED_CLUSTERS, name)).get("status") or {}
@@ -245,7 +246,7 @@ async def _wait_in_use(host: Client, name: str, account: str, clock: Clock, time
             return False
         if (status.get("credential") or {}).get("serviceAccount") == account:
             return True
-        if clock.monotonic() >= deadline_s:
+        if patience.is_over():
             raise FederationError(
                 f'cluster "{name}": the control plane does not use the new account after {timeout_s:g} s; the previous'
                 " account is kept. Run the command again when the control plane works"
@@ -262,12 +263,12 @@ async def _retry(
     call: Callable[[], Awaitable[T]], errors: tuple[type[Exception], ...], clock: Clock, timeout_s: float
 ) -> T:
     """Return the result of the first call that raises none of these errors; the last error after `timeout_s`."""
-    deadline_s = clock.monotonic() + timeout_s
+    patience = Patience(clock, timeout_s)
     while True:
         try:
             return await call()
         except errors:
-            if clock.monotonic() >= deadline_s:
+            if patience.is_over():
                 raise
         await clock.sleep(_POLL_S)
 

@@ -12,6 +12,7 @@ import typer
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ClusterError, ConfigurationError, FederationError
+from federation.apimachinery.listening import Patience
 from federation.client.client import Client
 from federation.terminal import flags
 from federation.terminal.execution import execute
@@ -46,7 +47,7 @@ def ready_command(
 
 async def wait_ready(opened: AbstractAsyncContextManager[Client], clock: Clock, timeout_s: float) -> None:
     """Print the checks of a server that is ready; FederationError when it is not within the time."""
-    deadline = clock.monotonic() + timeout_s
+    patience = Patience(clock, timeout_s - _PAUSE_S)
     async with opened as client:
         while True:
             try:
@@ -57,7 +58,7 @@ async def wait_ready(opened: AbstractAsyncContextManager[Client], clock: Clock, 
             if code == 200:
                 print(text)
                 return
-            if clock.monotonic() + _PAUSE_S > deadline:
+            if patience.is_over():
                 raise FederationError(_failure(code, text))
             await clock.sleep(_PAUSE_S)
 

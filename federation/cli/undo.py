@@ -22,6 +22,7 @@ from federation.api.resources import (
 )
 from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.apimachinery.errors import ConfigurationError, NotFound
+from federation.apimachinery.listening import Patience
 from federation.apimachinery.resources import NAMESPACES, Object, Resource, group_kind_of
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.guard.ledger import Cause
@@ -118,8 +119,8 @@ async def _is_restored(host: "HTTPClient", found: Found, timeout_s: float) -> bo
     """Wait until the move is not recorded any more, and print the placement."""
     before, type_, move = found
     clock, metadata = SystemClock(), before["metadata"]
-    deadline_s = clock.monotonic() + timeout_s
-    while clock.monotonic() < deadline_s:
+    patience = Patience(clock, timeout_s)
+    while not patience.is_over():
         kind = FEDERATED_OBJECTS if metadata.get("namespace") else CLUSTER_FEDERATED_OBJECTS
         try:
             after = await host.get(kind, metadata["name"], metadata.get("namespace", ""))

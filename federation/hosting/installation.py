@@ -22,6 +22,7 @@ from federation.apimachinery.errors import (
     TooManyRequests,
     Unauthorized,
 )
+from federation.apimachinery.listening import Patience
 from federation.apimachinery.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -90,9 +91,9 @@ async def install_definitions(client: Client, clock: Clock) -> None:
     """
     wanted = definitions()
     await asyncio.gather(*(_ensure_definition(client, manifest) for manifest in wanted))
-    deadline_s = clock.monotonic() + _SERVED_S
+    patience = Patience(clock, _SERVED_S)
     while waiting := await _not_served(client, wanted):
-        if clock.monotonic() > deadline_s:
+        if patience.is_over():
             raise ConfigurationError(f"the host does not serve {', '.join(waiting)} after {_SERVED_S:g} s")
         await clock.sleep(_POLL_S)
 
@@ -102,12 +103,12 @@ async def while_preparing(clock: Clock, work: Callable[[], Awaitable[None]]) -> 
 
     It does that again, for a moment, when a definition that it serves already was changed.
     """
-    deadline_s = clock.monotonic() + _SERVED_S
+    patience = Patience(clock, _SERVED_S)
     while True:
         try:
             return await work()
         except TooManyRequests:
-            if clock.monotonic() > deadline_s:
+            if patience.is_over():
                 raise
         await clock.sleep(_POLL_S)
 

@@ -21,6 +21,7 @@ from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ConfigurationError, FederationError, Forbidden, from_status
 from federation.apimachinery.jsonobject import parse_object
+from federation.apimachinery.listening import Patience
 from federation.apimachinery.webhookclient import WebhookClient
 from federation.cli.plan.output import print_plan
 from federation.client.client import Client
@@ -313,10 +314,10 @@ _DONE = {Verb.APPLY: "applied", Verb.MERGE: "changed", Verb.DELETE: "deleted"}
 
 async def wait_as_planned(planner: Planner, saved: PlanFile, timeout_s: float) -> int:
     """Wait until the members match the plan, and print whether they do; return 1 if not."""
-    deadline_s = planner.clock.monotonic() + timeout_s
+    patience = Patience(planner.clock, timeout_s)
     try:
         while unmet := await unmet_expectations(planner.host, saved.expected):
-            is_late = planner.clock.monotonic() > deadline_s
+            is_late = patience.is_over()
             if is_late or all(each.is_held for each in unmet):
                 print("\n".join(each.text for each in unmet))
                 if is_late:

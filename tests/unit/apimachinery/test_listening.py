@@ -7,7 +7,7 @@ import pytest
 from tests.support.faults import SkewedClock
 
 from federation.apimachinery.clock import ManualClock
-from federation.apimachinery.listening import AWAY_S, Looks, Presence, Silence, Wait
+from federation.apimachinery.listening import AWAY_S, Looks, Patience, Presence, Silence, Wait
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -37,6 +37,20 @@ def test_a_stored_wait_leaves_out_the_time_while_it_is_stopped() -> None:
 def test_a_stored_wait_has_half_of_its_limit_left_after_a_time_that_was_not_measured() -> None:
     assert Wait(NOW).with_half_left(60, _at(500)) == Wait(_at(470))
     assert Wait(NOW).with_half_left(60, _at(20)) == Wait(NOW)
+
+
+def test_the_time_of_a_command_counts_from_look_to_look() -> None:
+    clock = ManualClock()
+    patience = Patience(clock, 30)
+    for _ in range(29):
+        clock.skip(1)
+        assert not patience.is_over()
+    clock.skip(1)
+    assert patience.is_over()
+    stopped = Patience(clock, 30)
+    clock.skip(3600)
+    assert not stopped.is_over(), "the command was stopped for an hour, and looks once more"
+    assert Patience(clock, 0).is_over()
 
 
 async def test_a_look_knows_whether_the_process_was_away_since_the_one_before() -> None:
