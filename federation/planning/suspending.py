@@ -14,3 +14,13 @@ def is_suspended(obj: Mapping[str, Any]) -> bool:
         return False
     policy = spec.get("runPolicy")
     return spec.get("suspend") is True or (isinstance(policy, Mapping) and policy.get("suspend") is True)
+
+
+def without_suspension(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a suspended object as one that is not."""
+    spec = dict(obj["spec"])
+    if "suspend" in spec:
+        spec["suspend"] = False
+    if isinstance(policy := spec.get("runPolicy"), Mapping) and "suspend" in policy:
+        spec["runPolicy"] = {**policy, "suspend": False}
+    return {**obj, "spec": spec}

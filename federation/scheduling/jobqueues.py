@@ -16,7 +16,9 @@ from typing import Any
 
 import msgspec
 
+from federation.api import names
 from federation.api.federatedtype import FederatedType
+from federation.apimachinery import conditions
 from federation.apimachinery.annotationrecords import AnnotationRecord, Count, Time, to_time
 from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.rendering.admittednodes import QUEUE_NODES, PodNodes
@@ -72,6 +74,10 @@ class Admission(msgspec.Struct, frozen=True, omit_defaults=True):
     """How often it lost its cluster."""
     alternatives: list[Alternative] = []
     """The clusters that were compared for its deadline, the best one first."""
+    pays: str = ""
+    """The ClusterJobQueue that pays `holds`, whatever the JobQueue names later; "" in records of earlier versions."""
+    ended: Count = 0
+    """The pods that had ended when it was admitted: a Job starts from the beginning in its cluster."""
 
 
 ADMISSION = AnnotationRecord(QUEUE_ADMISSION, Admission)
@@ -101,7 +107,8 @@ class QueueIndex:
         """Return the name of the object's JobQueue, "" without one.
 
         An object that was placed before it had a queue has none: nothing that runs is taken out of its cluster. Kueue's
-        label counts only in namespaces with JobQueues: elsewhere it is for the Kueue of the members.
+        label counts only in namespaces with JobQueues: elsewhere it is for the Kueue of the members. What has waited in
+        a JobQueue waits on while that is gone: a limit that is missing is not the end of the limit.
         """
         metadata, template = federated["metadata"], federated["spec"]["template"]
         group = membership_of(federated)
@@ -110,14 +117,22 @@ class QueueIndex:
         labels = (template.get("metadata") or {}).get("labels") or {}
         found = str(labels.get(QUEUE_NAME) or "")
         if not found:
-            known = self._names.get(str(metadata.get("namespace") or ""))
-            if not known:
+            known, waited = self._names.get(str(metadata.get("namespace") or "")) or (), _has_waited(federated)
+            if not known and not waited:
                 return ""
             found = str(labels.get(KUEUE_QUEUE_NAME) or "")
-            if not found and not (DEFAULT_QUEUE in known and type_.components.rules):
+            if not found and not ((DEFAULT_QUEUE in known or waited) and type_.components.rules):
                 return ""
         is_older = ADMISSION.name not in (metadata.get("annotations") or {}) and _is_placed(federated)
         return "" if is_older or not _is_countable(template, type_) else found or DEFAULT_QUEUE
+
+
+def _has_waited(federated: Mapping[str, Any]) -> bool:
+    """Return whether an object waits in a JobQueue, or was admitted by one."""
+    if ADMISSION.name in (federated["metadata"].get("annotations") or {}):
+        return True
+    scheduled = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED)
+    return scheduled is not None and scheduled.get("reason") == names.REASON_QUEUED
 
 
 def _is_placed(federated: Mapping[str, Any]) -> bool:

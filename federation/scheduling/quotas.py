@@ -19,6 +19,7 @@ from federation.planning.accounts.accountledger import Ledger
 from federation.planning.accounts.claim import CLAIM, Claim, Use, claim_of, plan_claim
 from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.rendering.admittednodes import is_released
 from federation.planning.rendering.memberobject import Renderer, RenderError
 from federation.planning.suspending import is_suspended
 from federation.scheduling.framework.quotaheadroom import MEASURES, Headroom, amounts_of, describe, limit_of, plain
@@ -186,7 +187,9 @@ class Quotas:
     ) -> SchedulingUnit:
         """Return the unit with what it may get; the same unit without a quota, or if it runs no pods."""
         template = federated["spec"]["template"]
-        if unit.namespace not in self._ledgers or not has_pods(template, type_) or is_suspended(template):
+        if unit.namespace not in self._ledgers or not has_pods(template, type_):
+            return unit
+        if is_suspended(template) and not is_released(federated):
             return unit
         uses = uses_of(federated, type_) or {}
         requests = {name: use.request for name, use in uses.items() if use.request != unit.request}

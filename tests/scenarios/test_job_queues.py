@@ -14,6 +14,7 @@ from tests.scenarios.test_plan_and_reality import documents, plan
 from tests.support.metrics import sample_of
 from tests.support.vectors import ROOT
 from tests.support.world import World, a_world
+from tests.support.worldmember import find
 
 from federation.api import names
 from federation.api.resources import (
@@ -51,8 +52,10 @@ def a_queue(name: str = "team", target: str = "ml") -> Object:
     return {"apiVersion": API, "kind": "JobQueue", "metadata": metadata, "spec": {"clusterJobQueue": target}}
 
 
-def a_queued_job(name: str, pods_: int, cpu: str = "2", queue: str = "team", **labels: str) -> Object:
-    job = a_job(name, pods=pods_, cpu=cpu)
+def a_queued_job(
+    name: str, pods_: int, cpu: str = "2", queue: str = "team", mode: str = "Indexed", **labels: str
+) -> Object:
+    job = a_job(name, pods=pods_, cpu=cpu, mode=mode)
     job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": queue, **labels}
     return job
 
@@ -451,3 +454,75 @@ async def test_a_job_whose_admission_the_host_refuses_waits_and_the_others_start
         [line] = await waiting(world)
         assert line["waitsFor"].startswith("its admission was not accepted")
         assert "not this one" in line["waitsFor"]
+
+
+async def used(world: World) -> str:
+    queue = await world.find(CLUSTER_JOB_QUEUES, "ml")
+    [line] = ((queue or {}).get("status") or {}).get("usage") or [{}]
+    return str(line.get("used"))
+
+
+async def running(world: World, name: str) -> int:
+    found = [await find(each.admin, JOBS, name, "default") for each in world.members.values()]
+    return sum(((job or {}).get("status") or {}).get("active") or 0 for job in found)
+
+
+async def test_a_suspended_job_is_started_by_its_queue_and_stopped_by_its_author() -> None:
+    async with a_world(members=tuple(SIZES), nodes=NODES) as world:
+        await with_queues(world, cores="20")
+        job = a_queued_job("old", 4)
+        job["spec"]["suspend"] = True
+        await world.create(JOBS, job)
+        await world.until_equal(lambda: running(world, "old"), 4)
+        await world.merge(JOBS, "old", {"spec": {"suspend": False}})
+        await world.settle()
+        await world.restart()
+        await world.merge(JOBS, "old", {"spec": {"suspend": True}})
+        await world.until_equal(lambda: placed(world, "old"), [])
+        await world.until_equal(lambda: used(world), "0")
+        assert await running(world, "old") == 0
+        await world.merge(JOBS, "old", {"spec": {"suspend": False}})
+        await world.until_equal(lambda: running(world, "old"), 4)
+
+
+async def test_what_a_job_gives_up_returns_to_its_queue() -> None:
+    async with a_world(members=tuple(SIZES), nodes=NODES) as world:
+        await with_queues(world, cores="20")
+        job = a_queued_job("wide", 10, mode="NonIndexed")
+        job["spec"]["completions"] = 100
+        await world.create(JOBS, job)
+        await world.until_equal(lambda: running(world, "wide"), 10)
+        await world.create(JOBS, a_queued_job("next", 6))
+        await world.until_equal(lambda: names_waiting(world), ["next"])
+        await world.merge(JOBS, "wide", {"spec": {"parallelism": 3}})
+        await world.until_equal(lambda: running(world, "next"), 6)
+        await world.until_equal(lambda: used(world), "18")
+
+
+async def test_pods_that_have_ended_return_to_the_queue_of_their_job() -> None:
+    async with a_world(members=tuple(SIZES), nodes=NODES) as world:
+        await with_queues(world, cores="20")
+        job = a_queued_job("short", 4, mode="NonIndexed")
+        job["spec"]["completions"] = 6
+        job["spec"]["template"]["metadata"]["annotations"][SIMULATOR_RUN_FOR] = "60s"
+        await world.create(JOBS, job)
+        await world.until_equal(lambda: used(world), "8")
+        await world.until_equal(lambda: running(world, "short"), 2)
+        await world.until_equal(lambda: used(world), "4")
+
+
+async def test_a_job_queue_that_is_missing_for_a_moment_is_no_end_of_its_limit() -> None:
+    async with a_world(members=tuple(SIZES), nodes=NODES) as world:
+        await with_queues(world, cores="20")
+        await world.create(JOBS, a_queued_job("first", 10))
+        await world.until_equal(lambda: running(world, "first"), 10)
+        await world.create(JOBS, a_queued_job("second", 10))
+        await world.until_equal(lambda: names_waiting(world), ["second"])
+        await world.user.delete(JOB_QUEUES, "team", "default")
+        await world.settle()
+        await world.restart()
+        await world.settle()
+        assert (await placed(world, "second"), await running(world, "first")) == ([], 10)
+        await world.create(JOB_QUEUES, a_queue())
+        await world.until_equal(lambda: names_waiting(world), ["second"])
+        assert await used(world) == "20"

@@ -1,13 +1,15 @@
 """Keeps the ledger equal to the host's objects, event by event, and says when a round is due."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from federation.api.resources import CAPACITY_FLAVORS, CLUSTER_JOB_QUEUES, FEDERATED_CLUSTERS, JOB_QUEUES, PROJECTS
-from federation.apimachinery.resources import NAMESPACES, PRIORITY_CLASSES, Object, Resource
+from federation.apimachinery.resources import JOBS, NAMESPACES, PRIORITY_CLASSES, Object, Resource
 from federation.features.queues.rules.entries import Entry, to_entry
 from federation.features.queues.rules.faults import JobFailed, blame
 from federation.features.queues.rules.queueledger import Ledger
+from federation.planning.federatedobject.finished import kind_of
 from federation.runtime.controller import Key, key_of
 from federation.runtime.host import Host
 from federation.scheduling.jobqueues import QueueIndex
@@ -31,6 +33,7 @@ class Observer:
                 NAMESPACES,
                 PRIORITY_CLASSES,
                 PROJECTS,
+                JOBS,
             )
         }
         self._keys: dict[str, Key] = {}
@@ -45,6 +48,7 @@ class Observer:
             NAMESPACES: self._on_namespace,
             PRIORITY_CLASSES: self._on_priority_class,
             PROJECTS: self._on_project,
+            JOBS: self._on_job,
         }
         for resource, handler in handlers.items():
             self._informers[resource].add_handler(handler)
@@ -81,7 +85,27 @@ class Observer:
     def _entry_of(self, key: str, federated: Object) -> Entry | None:
         type_ = self._objects.type_of(federated)
         queue = self._index.queue_of(federated, type_) if type_ is not None else ""
-        return to_entry(key, federated, type_, queue) if type_ is not None and queue else None
+        if type_ is None or not queue:
+            return None
+        return to_entry(key, federated, type_, queue, self._status_of(federated))
+
+    def _status_of(self, federated: Object) -> Mapping[str, Any]:
+        """Return the merged status of a Job, {} for other kinds."""
+        template = federated["spec"]["template"]
+        if kind_of(template) != (JOBS.group, JOBS.kind):
+            return {}
+        job = self._informers[JOBS].get(federated["metadata"].get("namespace", ""), template["metadata"]["name"])
+        return (job or {}).get("status") or {}
+
+    def _on_job(self, old: Object | None, new: Object | None) -> None:
+        """Handle an event of a Job: pods that have ended give up what they held."""
+        if new is None or not self._ledger.job_queues or (old or {}).get("status") == new.get("status"):
+            return
+        metadata = new["metadata"]
+        if (
+            federated := self._objects.of_source(JOBS.group, JOBS.kind, metadata["namespace"], metadata["name"])
+        ) is not None:
+            self.observe(federated)
 
     def _remove(self, key: Key) -> None:
         if self._ledger.remove(str(key), self._clock.now().timestamp()):

@@ -10,6 +10,7 @@ from datetime import UTC
 from typing import Any
 
 import structlog
+from msgspec import structs
 from prometheus_client import Counter, Gauge, Histogram
 
 from federation.api import names
@@ -19,11 +20,12 @@ from federation.apimachinery.quantity import parse
 from federation.apimachinery.resources import Object, Resource
 from federation.features.queues.ledgerevents import Observer
 from federation.features.queues.names import EVENT_ADMITTED, EVENT_EVICTED
-from federation.features.queues.rules.facts import Admitted, Decisions, Eviction
+from federation.features.queues.rules.facts import Admitted, Amounts, Decisions, Eviction
 from federation.features.queues.rules.faults import JobFailed
 from federation.features.queues.rules.queueledger import Ledger
 from federation.features.queues.rules.queuestatus import QueueStatuses, compute_statuses
 from federation.planning.rendering.admittednodes import QUEUE_NODES
+from federation.planning.rendering.names import QUEUE_RELEASED
 from federation.runtime.controller import DONE, Result
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
@@ -100,6 +102,10 @@ class Reconciler:
                     tasks.create_task(self._carry_out(key, self._admit(key, admitted, alternatives)))
             for key, eviction in decisions.evicted.items():
                 tasks.create_task(self._carry_out(key, self._evict(key, eviction)))
+            for key, holds in ledger.given_up().items():
+                tasks.create_task(self._carry_out(key, self._return(key, holds)))
+            for key, is_left in ledger.releases().items():
+                tasks.create_task(self._carry_out(key, self._release(key, is_left=is_left)))
         self._log_faults()
         wait_s = self._status_at_s + _STATUS_S - self._clock.monotonic()
         if wait_s > 0:
@@ -125,9 +131,8 @@ class Reconciler:
 
     async def _admit(self, key: str, admitted: Admitted, alternatives: Sequence[Alternative]) -> None:
         entry = self._ledger.entries[key]
-        before, holds = entry.admission, dict[str, dict[str, int]]()
-        for (flavor, resource), amount in admitted.holds.items():
-            holds.setdefault(flavor, {})[resource] = amount
+        queue = self._ledger.queue_of(entry)
+        before, holds = entry.admission, _by_flavor(admitted.holds)
         admission = Admission(
             Phase.ADMITTED,
             entry.queue,
@@ -137,9 +142,12 @@ class Reconciler:
             refusals=before.refusals if before is not None else 0,
             losses=before.losses if before is not None else 0,
             alternatives=list(alternatives),
+            pays=queue.queue.name if queue is not None else "",
+            ended=entry.ended,
         )
-        federated = await self._write(key, admission, QUEUE_NODES.entry(list(admitted.nodes)))
-        queue = self._ledger.queue_of(entry)
+        released = entry.is_suspended and (before is None or entry.released is not False)
+        more = {**QUEUE_NODES.entry(list(admitted.nodes)), QUEUE_RELEASED: _text(is_left=released)}
+        federated = await self._write(key, admission, more)
         if federated is not None and queue is not None:
             self._host.recorder.event(
                 federated, NORMAL, EVENT_ADMITTED, f"JobQueue {entry.queue} admitted it, flavors {', '.join(holds)}"
@@ -159,12 +167,23 @@ class Reconciler:
             holds=before.holds,
             because=eviction.because,
             losses=before.losses,
+            pays=before.pays,
         )
         federated, queue = await self._write(key, admission), self._ledger.queue_of(entry)
         if federated is not None and queue is not None:
             self._ledger.record_eviction(queue.queue.name, now.timestamp())
             self._host.recorder.event(federated, WARNING, EVENT_EVICTED, eviction.because)
             _evictions.labels(queue.queue.name).inc()
+
+    async def _return(self, key: str, holds: Amounts) -> None:
+        """Write what is left to a job that has given up a part of what it held."""
+        if (before := self._ledger.entries[key].admission) is not None:
+            await self._write(key, structs.replace(before, holds=_by_flavor(holds)))
+
+    async def _release(self, key: str, *, is_left: bool) -> None:
+        """Write whether the suspension of an admitted job is left to the queue: only what it had from the start."""
+        if (before := self._ledger.entries[key].admission) is not None:
+            await self._write(key, before, {QUEUE_RELEASED: _text(is_left=is_left)})
 
     async def _write(
         self, key: str, admission: Admission, more: Mapping[str, str | None] | None = None
@@ -229,3 +248,14 @@ class Reconciler:
             )
         except NotFound:
             return
+
+
+def _by_flavor(amounts: Amounts) -> dict[str, dict[str, int]]:
+    holds: dict[str, dict[str, int]] = {}
+    for (flavor, resource), amount in amounts.items():
+        holds.setdefault(flavor, {})[resource] = amount
+    return holds
+
+
+def _text(*, is_left: bool) -> str:
+    return "true" if is_left else "false"

@@ -9,6 +9,7 @@ object is gone: an amount comes back when what used it is gone. An object that m
 """
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import msgspec
@@ -64,7 +65,7 @@ def claim_of(federated: Mapping[str, Any]) -> Claim | None:
         return None
     ended = evidence_by_cluster(federated)
     may = {name: msgspec.structs.replace(use, replicas=0) if name in ended else use for name, use in claim.may.items()}
-    is_open = bool(claim.pays) and not _has_reported(federated, claim)
+    is_open = bool(claim.pays) and not has_reported(federated, claim.at, claim.may.keys())
     return Claim(may, claim.pays if is_open else {}, claim.at if is_open else 0)
 
 
@@ -99,10 +100,10 @@ def find_unpaid(federated: Mapping[str, Any], cluster: str, wanted: Use | None) 
     return ", ".join(sorted(name for name, amount in wanted.amounts().items() if amount > most.get(name, 0)))
 
 
-def _has_reported(federated: Mapping[str, Any], claim: Claim) -> bool:
-    """Return whether members have the content of the claim, or something newer, and nothing elsewhere."""
+def has_reported(federated: Mapping[str, Any], generation: int, clusters: AbstractSet[str]) -> bool:
+    """Return whether these clusters have the content of a generation, or something newer, and no other has any."""
     status = federated.get("status") or {}
-    if int(status.get("syncedGeneration") or 0) < claim.at:
+    if int(status.get("syncedGeneration") or 0) < generation:
         return False
     entries = {str(entry.get("cluster")): entry.get("status") for entry in status.get("clusters") or ()}
-    return entries.keys() <= claim.may.keys() and _AS_WANTED.issuperset(entries.values())
+    return entries.keys() <= clusters and _AS_WANTED.issuperset(entries.values())

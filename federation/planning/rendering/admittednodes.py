@@ -17,6 +17,8 @@ from federation.planning.components import written_pod_specs
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.podspec import pod_spec_path
 from federation.planning.rendering.names import QUEUE_NODES as _ANNOTATION
+from federation.planning.rendering.names import QUEUE_RELEASED
+from federation.planning.suspending import is_suspended, without_suspension
 
 
 class PodNodes(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -33,9 +35,16 @@ QUEUE_NODES = AnnotationRecord(_ANNOTATION, list[PodNodes])
 def with_admitted_nodes(
     template: Mapping[str, Any], federated: Mapping[str, Any], type_: FederatedType
 ) -> Mapping[str, Any]:
-    """Return the template whose pods have what the queue gave them; the same object if it gave nothing."""
+    """Return the template as the queue lets it run, with what it gave the pods; the same object if it gave nothing."""
     nodes = QUEUE_NODES.of(federated)
+    if is_suspended(template) and is_released(federated):
+        template = without_suspension(template)
     return _with_nodes(template, nodes, type_) if nodes else template
+
+
+def is_released(federated: Mapping[str, Any]) -> bool:
+    """Return whether the author of an object left it to the queue to end its suspension."""
+    return ((federated.get("metadata") or {}).get("annotations") or {}).get(QUEUE_RELEASED) == "true"
 
 
 def has_own_pod_specs(template: Mapping[str, Any], type_: FederatedType) -> bool:

@@ -128,8 +128,8 @@ class _Round:
 
     def _count(self, job: Job, of_queue: dict[Pair, int], of_leaf: dict[str, int]) -> None:
         """Count what a job holds."""
-        if job.has_grown and job.cluster and not job.is_leaving:
-            self._evicted[job.key] = Eviction("", "it has grown beyond what it was admitted for")
+        if because := job.ends_because:
+            self._evicted[job.key] = Eviction("", because)
         for pair, amount in (job.holds or {}).items():
             of_queue[pair] += amount
             of_leaf[pair[1]] += amount

@@ -1,7 +1,7 @@
 """Facts of a queue about one federated object: its demand, its order, and where it stands. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -9,10 +9,13 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.clock import from_rfc3339
 from federation.features.queues.rules.configuration import Component
+from federation.planning.accounts.claim import has_reported
 from federation.planning.components import ComponentError, pod_specs_of
-from federation.planning.federatedobject.finished import has_finished_everywhere
+from federation.planning.federatedobject.finished import has_finished_everywhere, kind_of
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 from federation.planning.rendering.admittednodes import has_own_pod_specs
+from federation.planning.rendering.names import QUEUE_RELEASED
+from federation.planning.suspending import is_suspended
 from federation.scheduling.deadlines import Deadline, limit_of, read_deadline
 from federation.scheduling.framework.types import PodSet
 from federation.scheduling.jobqueues import Admission, admission_of
@@ -45,12 +48,28 @@ class Entry:
     is_deleted: bool
     problem: str = ""
     deadline: Deadline | None = None
+    is_suspended: bool = False
+    released: bool | None = None
+    """Whether its author left it to the queue to end its suspension; None if no version that asks has admitted it."""
+    ended: int = 0
+    """Its pods that have ended with success, in all of its runs."""
+    has_reported: bool = False
+    """Whether its cluster has its newest content, and runs no more pods than that has."""
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether its author has suspended it, and did not leave that to the queue."""
+        return self.is_suspended and self.admission is not None and self.released is False
 
 
-def to_entry(key: str, federated: Mapping[str, Any], type_: FederatedType, queue: str) -> Entry:
-    """Return what the queue knows of a federated object."""
+def to_entry(
+    key: str, federated: Mapping[str, Any], type_: FederatedType, queue: str, status: Mapping[str, Any] | None = None
+) -> Entry:
+    """Return what the queue knows of a federated object; `status` is the merged one of a Job."""
     metadata, template = federated["metadata"], federated["spec"]["template"]
+    ended, active = (_count(status or {}, name) for name in ("succeeded", "active"))
     pods, problem = _pods(federated, type_)
+    pods = _left(federated, pods, ended, active)
     problem = problem or claims_problem(federated, type_)
     annotations = metadata.get("annotations") or {}
     limit_s, admission = limit_of(template), admission_of(federated)
@@ -86,7 +105,28 @@ def to_entry(key: str, federated: Mapping[str, Any], type_: FederatedType, queue
         bool(metadata.get("deletionTimestamp")),
         problem,
         wished if isinstance(wished, Deadline) else None,
+        is_suspended=is_suspended(template),
+        released={"true": True, "false": False}.get(str(annotations.get(QUEUE_RELEASED))),
+        ended=ended,
+        has_reported=active <= sum(each.count for each in pods)
+        and has_reported(federated, int(metadata.get("generation") or 0), effective_placement(federated)),
     )
+
+
+def _count(status: Mapping[str, Any], name: str) -> int:
+    return value if type(value := status.get(name)) is int else 0
+
+
+def _left(federated: Mapping[str, Any], pods: tuple[PodSet, ...], ended: int, active: int) -> tuple[PodSet, ...]:
+    """Return the pods of a placed Job that still run at the same time: those that have ended do not come back."""
+    template, admission = federated["spec"]["template"], admission_of(federated)
+    completions = (template.get("spec") or {}).get("completions")
+    if kind_of(template) != ("batch", "Job") or len(pods) != 1 or type(completions) is not int:
+        return pods
+    if admission is None or not effective_placement(federated):
+        return pods
+    most = max(active, completions - max(0, ended - admission.ended))
+    return tuple(replace(each, count=min(each.count, most), least=min(each.least, most)) for each in pods if most > 0)
 
 
 def _pods(federated: Mapping[str, Any], type_: FederatedType) -> tuple[tuple[PodSet, ...], str]:

@@ -123,6 +123,8 @@ class Job:
     """Until when an admission check holds it."""
     has_grown: bool = False
     """Whether it now needs more than it was admitted for."""
+    is_stopped: bool = False
+    """Whether its author has suspended it."""
     problem: str = ""
     """Why it cannot be admitted at all, for its author."""
     bids: Bids | None = None
@@ -145,6 +147,15 @@ class Job:
             self.bids,
         )
         return _SHAPES.setdefault(parts, Shape())
+
+    @property
+    def ends_because(self) -> str:
+        """Why an admitted job has to leave its cluster, "" if it may stay."""
+        if self.is_leaving:
+            return ""
+        if self.is_stopped:
+            return "its author suspended it"
+        return "it has grown beyond what it was admitted for" if self.has_grown and self.cluster else ""
 
     @property
     def is_waiting(self) -> bool:

@@ -23,14 +23,15 @@ from federation.features.queues.rules.configuration import (
     options_for,
 )
 from federation.features.queues.rules.entries import Entry
-from federation.features.queues.rules.facts import Bids, Capacity, Decisions, Job, Option, Reservation, Room
+from federation.features.queues.rules.facts import Amounts, Bids, Capacity, Decisions, Job, Option, Reservation, Room
 from federation.features.queues.rules.faults import PER_ROUND_MAX, Faults, JobFailed, blame
+from federation.features.queues.rules.heldquota import find_less, has_grown, holds_of
 from federation.features.queues.rules.rooms import less, to_emptied, to_room
 from federation.planning.projects.projectindex import ProjectIndex
 from federation.scheduling.deadlines import by_cost, to_offer
 from federation.scheduling.framework.gangfit import find_shortfall
-from federation.scheduling.framework.types import PODS, Cluster
-from federation.scheduling.jobqueues import Admission, Phase, on_nodes
+from federation.scheduling.framework.types import Cluster
+from federation.scheduling.jobqueues import Phase, on_nodes
 from federation.scheduling.snapshot import ClusterCache
 
 _HOUR_S = 3600.0
@@ -99,9 +100,11 @@ class Ledger:
     def _put(
         self, kind: str, name: str, source: Mapping[str, Any] | None, known: dict[str, Any], compile_: Any
     ) -> None:
+        """Add, replace or remove; a source that is not valid changes nothing, so that a typing error ends no limit."""
         self.problems.pop(f"{kind} {name}", None)
-        known.pop(name, None)
-        if source is not None:
+        if source is None:
+            known.pop(name, None)
+        else:
             try:
                 known[name] = compile_(source)
             except (SelectorError, ValueError, TypeError, KeyError) as error:
@@ -231,6 +234,8 @@ class Ledger:
                 return f"its pods name PriorityClass {name}, which ClusterJobQueue {queue.queue.name} does not allow"
             if name not in self._priorities:
                 return f"its pods name PriorityClass {name}, which does not exist on the host"
+        if entry.is_stopped:
+            return "its author suspended it; it waits for its turn as soon as that ends"
         if entry.admission is not None and entry.admission.losses > queue.losses_max:
             return f"it lost its cluster {entry.admission.losses} times, and {queue.losses_max} are allowed"
         return ""
@@ -261,7 +266,8 @@ class Ledger:
         job = Job(entry.key, name, leaf, (), created_s=entry.created_s, problem=self.problem_of(entry))
         if admission is None or admission.phase is not Phase.ADMITTED:
             return job
-        return replace(job, holds=_holds(admission), cluster=min(entry.placed, default=""))
+        queue_name = admission.pays or name
+        return replace(job, queue=queue_name, holds=holds_of(admission), cluster=min(entry.placed, default=""))
 
     def _to_job(self, entry: Entry) -> Job:
         problem, queue, admission = self.problem_of(entry), self.queue_of(entry), entry.admission
@@ -292,16 +298,18 @@ class Ledger:
         if admission is None:
             return job
         at_s = admission.at.timestamp()
-        holds = _holds(admission)
+        holds, pays = holds_of(admission), admission.pays or job.queue
         match admission.phase:
             case Phase.ADMITTED if entry.placed or admission.queue == entry.queue:
                 return replace(
                     job,
+                    queue=pays,
+                    is_stopped=entry.is_stopped,
                     holds=holds,
                     cluster=min(entry.placed, default=""),
                     clusters=frozenset(admission.clusters),
                     started_s=at_s,
-                    has_grown=_has_grown(entry, admission.holds),
+                    has_grown=has_grown(entry.components, admission.holds),
                 )
             case Phase.REFUSED:
                 wait_s = min(_BACKOFF_S * 2.0 ** min(admission.refusals - 1, 10), _BACKOFF_S_MAX)
@@ -310,7 +318,8 @@ class Ledger:
             case Phase.LOST:
                 return replace(job, is_front=True, is_leaving=bool(entry.placed))
             case Phase.EVICTED if entry.placed or any(map(self.clusters.is_ready, entry.departed)):
-                return replace(job, holds=holds, cluster=min(entry.placed | entry.departed), is_leaving=True)
+                cluster = min(entry.placed | entry.departed)
+                return replace(job, queue=pays, holds=holds, cluster=cluster, is_leaving=True)
         return job
 
     def _bids(self, entry: Entry) -> Bids | None:
@@ -343,6 +352,25 @@ class Ledger:
                     raise
         self.reserved = found.reserved
         return found
+
+    def given_up(self) -> dict[str, Amounts]:
+        """Return what is left to admitted jobs that use less now, in members, than they hold."""
+        found = {}
+        for key, entry in self.entries.items():
+            if entry.has_reported and entry.placed and not entry.has_finished:
+                job = self.job_of(key)
+                if job.holds and not job.is_leaving and (less_ := find_less(job.options, job.holds)) is not None:
+                    found[key] = less_
+        return found
+
+    def releases(self) -> dict[str, bool]:
+        """Return the jobs of which it has to be recorded anew whether their suspension is left to the queue."""
+        found = {key: entry.is_suspended for key, entry in self.entries.items() if entry.admission is not None}
+        return {
+            key: is_left
+            for key, is_left in found.items()
+            if (released := self.entries[key].released) is None or (released and not is_left)
+        }
 
     def _left(self, queue: ClusterQueue, now: float) -> int:
         times = self._evictions[queue.queue.name]
@@ -400,20 +428,3 @@ class Ledger:
                     free = rooms[cluster].free
                     rooms[cluster] = Room(rooms[cluster].total, less(free, entry.needs))
         return rooms
-
-
-def _holds(admission: Admission) -> dict[tuple[str, str], int]:
-    return {(flavor, name): amount for flavor, held in admission.holds.items() for name, amount in held.items()}
-
-
-def _has_grown(entry: Entry, holds: Mapping[str, Mapping[str, int]]) -> bool:
-    """Return whether the pods of an object request more of a resource than it was admitted for, in all flavours."""
-    held: dict[str, int] = defaultdict(int)
-    for amounts in holds.values():
-        for name, amount in amounts.items():
-            held[name] += amount
-    wanted: dict[str, int] = defaultdict(int)
-    for component in entry.components:
-        for name, amount in component.amounts().items():
-            wanted[name] += amount
-    return any(amount > held[name] for name, amount in wanted.items() if name in held or name != PODS)

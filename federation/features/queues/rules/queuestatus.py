@@ -78,7 +78,7 @@ def compute_statuses(ledger: Ledger, decisions: Decisions, now: float) -> QueueS
     for text, problem in ledger.problems.items():
         kind, _, name = text.partition(" ")
         if kind == "queue":
-            cluster_queues[name] = {"pending": 0, "admitted": 0, "message": problem}
+            cluster_queues[name] = {"pending": 0, "admitted": 0, **cluster_queues.get(name, {}), "message": problem}
     job_queues = {}
     for (namespace, name), (count_pending, admitted) in counts.items():
         status: dict[str, Any] = {"pending": count_pending, "admitted": admitted}

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from federation.features.queues.command import _row
 from federation.features.queues.rules.admission import _part
@@ -273,3 +274,67 @@ def test_the_smallest_part_that_is_free_counts(free: dict[str, int], needs: dict
 def test_a_queue_without_a_status_is_listed_without_numbers() -> None:
     queue = {"metadata": {"namespace": "team", "name": "q"}, "spec": {"clusterJobQueue": "ml"}}
     assert _row(queue) == ["team", "q", "ml", "", "", "", ""]
+
+
+def test_what_a_job_does_not_need_any_more_is_left_to_its_queue_once_members_have_reported_it() -> None:
+    ledger = a_ledger()
+    ledger.put(replace(admitted("a", 12), components=an_entry("a", 4).components), NOW_S)
+    assert ledger.given_up() == {}
+    ledger.put(replace(ledger.entries["team/a"], has_reported=True), NOW_S)
+    assert ledger.given_up() == {"team/a": {("any", "cpu"): 8_000}}
+    for changed in ({"has_finished": True}, {"placed": frozenset[str]()}, {"components": an_entry("a", 13).components}):
+        ledger.put(replace(admitted("a", 12), **{"has_reported": True, **changed}), NOW_S)
+        assert ledger.given_up() == {}
+
+
+def test_a_job_whose_author_suspends_it_gives_way_and_waits_until_that_ends() -> None:
+    ledger = a_ledger()
+    ledger.put(admitted("a", is_suspended=True, released=False), NOW_S)
+    assert ledger.decide(NOW_S).evicted["team/a"].because == "its author suspended it"
+    evicted = Admission(Phase.EVICTED, "q", NOW)
+    waiting = an_entry("a", admission=evicted, is_suspended=True, released=False)
+    ledger.put(waiting, NOW_S)
+    assert (started(ledger), ledger.problem_of(waiting)) == (
+        [],
+        "its author suspended it; it waits for its turn as soon as that ends",
+    )
+    ledger.put(replace(waiting, is_suspended=False), NOW_S)
+    assert started(ledger) == ["team/a"]
+
+
+@pytest.mark.parametrize(
+    ("is_suspended", "released", "expected"),
+    [
+        (True, True, None),
+        (True, False, None),
+        (False, False, None),
+        (False, True, False),
+        (True, None, True),
+        (False, None, False),
+    ],
+)
+def test_only_a_suspension_from_the_start_is_left_to_the_queue(
+    is_suspended: bool, released: bool | None, expected: bool | None
+) -> None:
+    ledger = a_ledger()
+    ledger.put(admitted("a", is_suspended=is_suspended, released=released), NOW_S)
+    assert ledger.releases().get("team/a") is expected
+
+
+def test_the_queue_that_admitted_a_job_pays_for_it_whatever_its_job_queue_names_later() -> None:
+    ledger = a_ledger()
+    job = admitted("a", 24)
+    assert job.admission is not None
+    ledger.put(replace(job, admission=structs.replace(job.admission, pays="ml")), NOW_S)
+    ledger.put_job_queue("team", "q", None)
+    ledger.put_job_queue("team", "q2", "ml")
+    ledger.put(an_entry("b", 1, queue="q2"), NOW_S)
+    assert (started(ledger), used(ledger)) == ([], "48")
+    ledger.put_queue(
+        "ml",
+        {
+            "metadata": {"name": "ml"},
+            "spec": {"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}},
+        },
+    )
+    assert (started(ledger), used(ledger)) == ([], "48"), "the last valid version is in force"
