@@ -151,6 +151,51 @@ def test_a_division_that_is_fed_back_stays(demand: Demand) -> None:
 
 
 @given(histories())
+def test_what_additions_or_removals_alone_can_reach_is_the_division_of_a_new_object(demand: Demand) -> None:
+    before, new = held(demand), plan_nearest(replace(demand, current={})).replicas
+    differences = [new[name] - count for name, count in before.items()]
+    if sum(differences) and (min(differences) >= 0 or max(differences) <= 0):
+        assert plan_nearest(demand).replicas == new
+
+
+def webster(total: int, shares: Shares) -> dict[str, int]:
+    """Return the division that knows no quota."""
+    numbers = {name: span(own, total)[0] for name, own in shares.items()}
+    while sum(numbers.values()) < total:
+        open_ = [name for name, own in shares.items() if numbers[name] < span(own, total)[1]]
+        numbers[min(open_, key=lambda name: Fraction(2 * numbers[name] + 1, shares[name].weight))] += 1
+    return numbers
+
+
+def largest_remainder(total: int, fair: Mapping[str, Fraction]) -> dict[str, int]:
+    """Return the division that is not monotone."""
+    numbers = {name: int(share) for name, share in fair.items()}
+    ranked = sorted(fair, key=lambda name: numbers[name] - fair[name])
+    for name in ranked[: total - sum(numbers.values())]:
+        numbers[name] += 1
+    return numbers
+
+
+@given(bounded(), st.integers(0, 120))
+@example({"a": Preference(64), "b": Preference(18), "c": Preference(18)}, 4)
+def test_no_division_is_farther_from_the_shares_than_webster_and_largest_remainder(shares: Shares, total: int) -> None:
+    fair = fair_shares(total, shares)
+    if fair is None:
+        return
+
+    def distance(numbers: Mapping[str, int]) -> Fraction:
+        return sum((abs(numbers[name] - share) for name, share in fair.items()), Fraction(0))
+
+    others = max(distance(webster(total, shares)), distance(largest_remainder(total, fair)))
+    assert distance(apportion(total, shares, "default/web")) <= others
+
+
+def test_a_small_cluster_is_not_empty_while_a_large_one_is_above_its_share() -> None:
+    weights = {"a": Preference(64), "b": Preference(18), "c": Preference(18)}
+    assert plan_nearest(Demand(4, tuple(weights), weights)).replicas == {"a": 2, "b": 1, "c": 1}
+
+
+@given(histories())
 def test_a_trace_does_not_change_the_answer(demand: Demand) -> None:
     steps: list[dict[str, object]] = []
     assert plan_nearest(demand, steps) == plan_nearest(demand)
@@ -166,6 +211,8 @@ def check_against_brute_force(demand: Demand) -> None:
     """Of all divisions with as few moves, the planner's is one of those with less than a replica of deviation."""
     before = held(demand)
     plan = plan_nearest(demand).replicas
+    if plan == plan_nearest(replace(demand, current={})).replicas:
+        return  # a new object would be divided so
     difference = sum(plan.values()) - sum(before.values())
     spans = []
     for name, own in demand.preferences.items():
@@ -191,13 +238,36 @@ def check_against_brute_force(demand: Demand) -> None:
 def one_by_one(total: int, shares: Shares) -> dict[Preference, list[int]]:
     """Return the numbers by preference, handed out one by one from the minimums, as the rule is written down."""
     numbers = {name: span(own, total)[0] for name, own in shares.items()}
+
+    def due_by(amount: int) -> dict[str, int]:
+        fair = fair_shares(amount, shares)
+        return {} if fair is None else {name: max(0, int(share) - numbers[name]) for name, share in fair.items()}
+
+    def leaves_room(name: str, amount: int) -> bool:
+        """Return whether all that is due before the next one of a cluster can be given in time after it."""
+        later = amount
+        while (due := due_by(later)) and not due[name]:
+            if sum(due.values()) > later - amount:
+                return False
+            later += 1
+        return True
+
+    def rank(name: str) -> tuple[Fraction, int, int, bool, int]:
+        own = shares[name]
+        return (
+            Fraction(2 * numbers[name] + 1, own.weight),
+            numbers[name],
+            own.minimum,
+            own.maximum is None,
+            own.maximum or 0,
+        )
+
     for amount in range(sum(numbers.values()) + 1, total + 1):
         fair = fair_shares(amount, shares)
         if fair is None:
             break
-        released = [name for name, count in numbers.items() if count < fair[name]]
-        due = {name: (Fraction(numbers[name] + 1, shares[name].weight), numbers[name]) for name in released}
-        numbers[min(due, key=lambda name: (due[name], shares[name].minimum, span(shares[name], 1 << 30)))] += 1
+        released = sorted((name for name, count in numbers.items() if count < fair[name]), key=rank)
+        numbers[next(name for name in released if leaves_room(name, amount))] += 1
     found: dict[Preference, list[int]] = {}
     for name, own in shares.items():
         found.setdefault(own, []).append(numbers[name])

@@ -1,18 +1,20 @@
 """Apportion a number over clusters by weight, as near to the weights as whole numbers can be.
 
-This is the quota method of Balinski and Young (1975), extended to a least and a most number per cluster. The share of a
-cluster is its weight times a factor that is the same for all, raised to its least or cut to its most number; the factor
-makes the shares add up to the total. Every cluster gets its share rounded down or up, and a larger total never gives a
-cluster less (docs/decisions/0081).
+This is Webster's method within the quota (Still 1979), extended to a least and a most number per cluster. The share of
+a cluster is its weight times a factor that is the same for all, raised to its least or cut to its most number; the
+factor makes the shares add up to the total. Every cluster gets its share rounded down or up, and a larger total never
+gives a cluster less (docs/decisions/0081).
 
 The total is handed out one by one. The next one of a cluster is *released* when the share exceeds what the cluster has,
-and *due* when the share reaches one more. The released one that is due first is given, which is the order that meets
-every due date if any order does. Where the factor is an integer all shares are whole, so the work starts there instead
-of at zero, and clusters of one weight and number are given theirs together. Pure integer arithmetic, except for
-comparisons of quotients in which floating point is exact. Which numbers occur in a group of equal clusters does not
-depend on the workload and is cached; which cluster of the group gets which does. Read next: `nearest.py`.
+and *due* when the share reaches one more. Of the released ones, the one whose share passes the half first is given:
+that is Webster's order. It is passed over if the total would then not suffice for all that is due before it. Where the
+factor is an integer all shares are whole, so the work starts there instead of at zero, and clusters of one weight and
+number are given theirs together. Pure integer arithmetic, except for comparisons of quotients in which floating point
+is exact. Which numbers occur in a group of equal clusters does not depend on the workload and is cached; which cluster
+of the group gets which does. Read next: `nearest.py`.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -26,6 +28,7 @@ from federation.planning.placement.replicas import Preference
 
 _EXACT_MAX = 1 << 25
 """Quotients of smaller numbers are equal as floats only if they are equal."""
+_ROOM_MAX = 255
 
 
 class _Group(NamedTuple):
@@ -116,7 +119,7 @@ def _number(total: int, groups: tuple[_Group, ...]) -> Sequence[_Numbers]:
     given = sum(number * group.clusters for number, group in zip(held, groups, strict=True))
     if given == total:
         return [_Numbers(number, 0) for number in held]
-    return _HandOut(total, groups, held, factor).run(given)
+    return _HandOut(total, groups, held, factor).run()
 
 
 def _factor_at(total: int, groups: Iterable[_Group]) -> int:
@@ -133,83 +136,165 @@ def _factor_at(total: int, groups: Iterable[_Group]) -> int:
     return low
 
 
-class _HandOut:
-    """Replicas handed out one by one, beginning at an integer factor.
+class _Line(NamedTuple):
+    """From this factor on, the factor at a number of replicas is `(number - settled) / slope`.
 
-    The factor at a number of replicas is `(number - settled) / slope`: `slope` is the sum of the weights of the
-    clusters whose share grows, `settled` what the others have. Both change where a share leaves its minimum or reaches
-    its maximum.
+    `slope` is the sum of the weights of the clusters whose share grows, `settled` is what the others have.
     """
+
+    factor: Any
+    settled: int
+    slope: int
+
+
+class _Next(NamedTuple):
+    """The next replica of the clusters of a group: its rank in Webster's order, and when it is due."""
+
+    rank: Any
+    held: int
+    group: int
+    due: int
+
+
+class _HandOut:
+    """Replicas handed out one by one, beginning at an integer factor."""
 
     def __init__(self, total: int, groups: Sequence[_Group], held: list[int], factor: int) -> None:
         self._total, self._groups, self._held = total, groups, held
         self._extra = [0] * len(groups)
-        largest = max(total, *[group.weight for group in groups])
+        largest = max(2 * total, *[group.weight for group in groups])
         self._ratio: Any = truediv if largest < _EXACT_MAX else Fraction
-        self._settled = self._slope = 0
-        self._changes: list[tuple[Any, int, int, int, int]] = []
-        """Heap of (factor, its numerator and denominator, change of `slope`, change of `settled`)."""
-        self._waiting: list[tuple[Any, int]] = []
-        self._ready: list[tuple[Any, int, int]] = []
-        for at, group in enumerate(groups):
-            self._add(at, group, factor)
+        self._given = self._first = sum(number * group.clusters for number, group in zip(held, groups, strict=True))
+        self._lines = list(self._to_lines(factor))
+        self._factors = [line.factor for line in self._lines]
+        self._waiting: list[tuple[int, int]] = []
+        """Heap of (number of replicas at which the next one of a group is released, group)."""
+        self._ready: list[_Next | None] = [None] * len(groups)
+        """By group what is released; the heaps also have what was given."""
+        self._by_rank: list[_Next] = []
+        self._by_due: list[tuple[int, _Next]] = []
+        self._room = bytearray(1)
+        """By number of replicas: how many others may be given before it without delaying what is due by then.
 
-    def _add(self, at: int, group: _Group, factor: int) -> None:
-        weight, least, most, clusters = group
-        if self._held[at] == most:
-            self._settled += most * clusters
-            return
-        if most < self._total:
-            heappush(self._changes, (self._ratio(most, weight), most, weight, -weight * clusters, most * clusters))
-        if least > weight * factor:
-            self._settled += least * clusters
-            heappush(self._changes, (self._ratio(least, weight), least, weight, weight * clusters, -least * clusters))
-        else:
-            self._slope += weight * clusters
-        heappush(self._waiting, (self._ratio(self._held[at], weight), at))
+        It is cut to 255, so that it can say too little. Then the replica that is due first is given, which is right.
+        """
+        self._promised = 0
+        """How many replicas are due within `_room`."""
+        self._dues: list[tuple[int, int, int]] = []
+        """Heap of what is due after it: number of replicas, group, what its clusters have then."""
+        for at, number in enumerate(held):
+            self._wait(at)
+            self._promise(at, number + 1)
 
-    def run(self, given: int) -> Sequence[_Numbers]:
-        """Hand out from `given` to the total, which the bounds allow."""
-        groups, held, extra, total = self._groups, self._held, self._extra, self._total
-        while given < total:
-            self._advance(given + 1)
-            at = self._ready[0][2]
-            left = groups[at].clusters - extra[at]
-            amount = left if left == 1 else min(left, total - given, self._unchanged_for(given))
-            given += amount
-            extra[at] += amount
-            if amount == left:
-                heappop(self._ready)
-                held[at] += 1
-                extra[at] = 0
-                if held[at] < groups[at].most:
-                    heappush(self._waiting, (self._ratio(held[at], groups[at].weight), at))
-        return list(map(_Numbers, held, extra))
+    def _to_lines(self, factor: int) -> Iterable[_Line]:
+        """Yield the relation of factor and number, which changes where shares leave a minimum or reach a maximum."""
+        settled = slope = 0
+        changes: list[tuple[Any, int, int]] = []
+        for (weight, least, most, clusters), held in zip(self._groups, self._held, strict=True):
+            if held == most:
+                settled += most * clusters
+                continue
+            if most < self._total:
+                changes.append((self._ratio(most, weight), most * clusters, -weight * clusters))
+            if least > weight * factor:
+                settled += least * clusters
+                changes.append((self._ratio(least, weight), -least * clusters, weight * clusters))
+            else:
+                slope += weight * clusters
+        yield _Line(factor, settled, slope)
+        for at, more_settled, more_slope in sorted(changes):
+            settled, slope = settled + more_settled, slope + more_slope
+            yield _Line(at, settled, slope)
 
-    def _advance(self, number: int) -> None:
-        """Move to the factor of this number of replicas, and release what the shares exceed there."""
-        while self._changes:
-            _, numerator, weight, growth, settled = self._changes[0]
-            if numerator * self._slope > (number - self._settled) * weight:
-                break
-            heappop(self._changes)
-            self._slope += growth
-            self._settled += settled
-        while self._waiting:
-            at = self._waiting[0][1]
+    def _number_at(self, numerator: int, weight: int) -> int:
+        """Return `weight` times the number of replicas at the factor `numerator / weight`."""
+        line = self._lines[0]
+        if len(self._lines) > 1:
+            line = self._lines[max(0, bisect_right(self._factors, self._ratio(numerator, weight)) - 1)]
+        return line.settled * weight + line.slope * numerator
+
+    def run(self) -> Sequence[_Numbers]:
+        """Hand out the total, which the bounds allow."""
+        while self._given < self._total:
+            self._release()
+            chosen, amount = self._choose()
+            at = chosen.group
+            self._given += amount
+            self._extra[at] += amount
+            if self._extra[at] == self._groups[at].clusters:
+                self._held[at] += 1
+                self._extra[at] = 0
+                self._ready[at] = None
+                self._wait(at)
+        return list(map(_Numbers, self._held, self._extra))
+
+    def _wait(self, at: int) -> None:
+        """Let a group wait until the share of its clusters exceeds what they have."""
+        weight, held = self._groups[at].weight, self._held[at]
+        if held < self._groups[at].most:
+            heappush(self._waiting, (self._number_at(held, weight) // weight + 1, at))
+
+    def _release(self) -> None:
+        """Make ready what is released at the next number."""
+        while self._waiting and self._waiting[0][0] <= self._given + 1:
+            _, at = heappop(self._waiting)
             weight, held = self._groups[at].weight, self._held[at]
-            if held * self._slope >= (number - self._settled) * weight:
-                break
-            heappop(self._waiting)
-            heappush(self._ready, (self._ratio(held + 1, weight), held, at))
+            due = -(-self._number_at(held + 1, weight) // weight)
+            self._ready[at] = ready = _Next(self._ratio(2 * held + 1, weight), held, at, due)
+            heappush(self._by_rank, ready)
+            heappush(self._by_due, (due, ready))
 
-    def _unchanged_for(self, given: int) -> int:
-        """Return how many replicas can be handed out before another release or another slope, at least 1."""
-        number = self._total
-        if self._waiting:
-            at = self._waiting[0][1]
-            number = self._settled + self._held[at] * self._slope // self._groups[at].weight
-        if self._changes:
-            _, numerator, weight, _, _ = self._changes[0]
-            number = min(number, self._settled - (-numerator * self._slope // weight) - 1)
-        return max(1, number - given)
+    def _choose(self) -> tuple[_Next, int]:
+        """Return what is given next, and how many of it at once."""
+        number, until = self._given + 1, self._waiting[0][0] if self._waiting else self._total + 1
+        while self._ready[(chosen := self._by_rank[0]).group] is not chosen:
+            heappop(self._by_rank)
+        self._look_ahead(chosen.due)
+        full = self._room.find(0, number - self._first, chosen.due - self._first)
+        if full >= 0:
+            # Up to the number that leaves no room, only what is due by then is given.
+            chosen = self._first_due(full + self._first)
+            until = min(until, full + self._first + 1)
+        room = self._room[number - self._first : chosen.due - self._first]
+        at, amount = chosen.group, 1
+        left = min(self._groups[at].clusters - self._extra[at], self._total - self._given, until - number)
+        while amount < min(left, len(room)) and room[amount - 1] == amount and min(room[amount:]) > amount:
+            amount += 1
+        if len(room) > amount:
+            self._room[number + amount - self._first : chosen.due - self._first] = room[amount:].translate(
+                _less(amount)
+            )
+        return chosen, amount
+
+    def _first_due(self, number: int) -> _Next:
+        """Return the first in Webster's order of what is due by this number."""
+        found: list[tuple[int, _Next]] = []
+        while self._by_due and (not found or self._by_due[0][0] <= number):
+            entry = heappop(self._by_due)
+            if self._ready[entry[1].group] is entry[1]:
+                found.append(entry)
+        for entry in found:
+            heappush(self._by_due, entry)
+        return min(entry[1] for entry in found if entry[0] <= max(number, found[0][0]))
+
+    def _look_ahead(self, until: int) -> None:
+        """Extend the room to the numbers before this one."""
+        while len(self._room) + self._first < until:
+            number = len(self._room) + self._first
+            while self._dues and self._dues[0][0] <= number:
+                _, at, held = heappop(self._dues)
+                self._promised += self._groups[at].clusters
+                self._promise(at, held + 1)
+            self._room.append(min(_ROOM_MAX, number - self._first - self._promised))
+
+    def _promise(self, at: int, held: int) -> None:
+        """Note when the clusters of a group are due to have this number."""
+        weight, _, most, _ = self._groups[at]
+        if held <= most:
+            heappush(self._dues, (-(-self._number_at(held, weight) // weight), at, held))
+
+
+@lru_cache(maxsize=_ROOM_MAX + 1)
+def _less(amount: int) -> bytes:
+    """Return the table that takes an amount away from bytes, down to 0."""
+    return bytes(max(0, room - amount) for room in range(256))

@@ -2,9 +2,9 @@
 
 Without current replicas, or when they may move, the division is that of `apportionment.py`, within minimums, maximums
 and capacities. Without disruption as few replicas as possible move: a scale-up only adds and a scale-down only removes,
-so that what runs is a minimum of the one and a maximum of the other. Among those divisions the nearest to the weights
-is chosen. `replicas.py` has KubeAdmiral's formula, which a scheduling profile can choose instead
-(docs/reference/replica-division.md, docs/decisions/0081). Pure and deterministic.
+so that what runs is a minimum of the one and a maximum of the other. The division of a new object is chosen if it can
+be reached so, else the nearest to the weights. `replicas.py` has KubeAdmiral's formula, which a scheduling profile can
+choose instead (docs/reference/replica-division.md, docs/decisions/0081). Pure and deterministic.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ def plan_nearest(demand: Demand, steps: Steps | None = None) -> Plan:
     if not demand.avoid_disruption:
         return desired
     current = capped_current(demand, shares)
-    if not any(current.values()):
+    if not any(current.values()) or _is_reached(current, desired.replicas):
         return desired
     if steps is not None:
         steps.append({"step": "desired", "replicas": placed(desired.replicas), "current": placed(current)})
@@ -62,6 +62,12 @@ def _divide(demand: Demand, shares: _Shares, steps: Steps | None) -> Plan:
         wanted = plan
     over = {cluster: count - plan[cluster] for cluster, count in wanted.items() if count > plan[cluster]}
     return Plan(plan, {cluster: count for cluster, count in over.items() if cluster in demand.estimated})
+
+
+def _is_reached(current: Mapping[str, int], desired: Mapping[str, int]) -> bool:
+    """Return whether replicas have to be added alone, or removed alone, to come to the desired division."""
+    differences = [desired[cluster] - count for cluster, count in current.items()]
+    return sum(differences) != 0 and (min(differences) >= 0 or max(differences) <= 0)
 
 
 def _within(shares: _Shares, *caps: Mapping[str, int]) -> _Shares:

@@ -14,7 +14,7 @@ SHARES = st.dictionaries(CLUSTERS, st.integers(1, 20), min_size=1)
 
 def test_completions_follow_the_division_of_the_parallelism() -> None:
     shares = divide_job({"completions": 10, "parallelism": 4}, {"east": 3, "north": 1}, placed={})
-    assert shares == JobShares({"east": 3, "north": 1}, {"east": 8, "north": 2})
+    assert shares == JobShares({"east": 3, "north": 1}, {"east": 7, "north": 3})
 
 
 def test_a_job_without_completions_divides_its_parallelism_only() -> None:
