@@ -25,6 +25,7 @@ from federation.cli.plan.command import make_planner
 from federation.cli.previoushosts import refuse_running_host
 from federation.cli.rendered import STYLES, read_manifests, to_lines
 from federation.cli.whydelivery import read_delivery
+from federation.client.storedkinds import StoredKinds
 from federation.planning.federatedobject.imported import (
     adoption_annotations,
     import_problem,
@@ -170,7 +171,7 @@ async def import_objects(
     if bool(name) == bool(selector):
         raise ConfigurationError(f"{target!r}: write KIND/NAME, or KIND with --selector")
     async with make_planner(context) as planner, context.client() as host:
-        resource = await ServedKinds(host).named(kind)
+        resource = await _stored_kind(host, kind)
         world, edits = await read_inventory(planner.host), list[Edit]()
         if resource == NAMESPACES and name:
             scope = replace(scope, namespace=name)
@@ -209,6 +210,11 @@ async def import_objects(
         return await _wait(host, [(each, cluster) for each in found], scope, "imported from")
 
 
+async def _stored_kind(host: "HTTPClient", kind: str) -> Resource:
+    """Return the resource in the version that has all fields of its objects."""
+    return await StoredKinds(host.transport).stored_in(await ServedKinds(host).named(kind))
+
+
 async def _apply_all(host: "HTTPClient", edits: Sequence[Edit], changes: Sequence[ObjectChange]) -> None:
     """Write everything; ConfigurationError says how to go on after a failure in the middle."""
     for done, (edit, change) in enumerate(zip(edits, changes, strict=True)):
@@ -233,7 +239,7 @@ async def adopt(context: KubeconfigContext, target: str, clusters: Sequence[str]
     """Let the federation take over the objects that stand in the way of an object of the host; return the exit code."""
     kind, name = split_target(target, repr(target))
     async with context.client() as host:
-        resource = await ServedKinds(host).named(kind)
+        resource = await _stored_kind(host, kind)
         namespace = scope.namespace if resource.namespaced else ""
         source = await host.get(resource, name, namespace)
         items = {item["cluster"]: item for item in await read_manifests(host, resource, namespace, name)}
@@ -315,10 +321,10 @@ async def _plan_takeovers(
 ) -> list[_Takeover]:
     """Return what the objects would apply; ConfigurationError unless each goes to the cluster, and only there."""
     plan = await planner.plan(world, changes)
-    planned = {(obj.resource, obj.namespace, obj.name): obj for obj in plan.objects}
+    planned = {(obj.resource.group_kind, obj.namespace, obj.name): obj for obj in plan.objects}
     takeovers = []
     for each in found:
-        obj = planned.pop((each.resource, each.namespace, each.name), None)
+        obj = planned.pop((each.resource.group_kind, each.namespace, each.name), None)
         if obj is None:
             raise ConfigurationError(f"{each.title}: {'; '.join(plan.problems)}")
         takeovers.append(_Takeover(obj.target, cluster, _manifest_in(obj, cluster), each.live))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.errors import ConfigurationError, Forbidden, NotFound
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
+from federation.client.storedkinds import StoredKinds
 from federation.planning.federatedobject.imported import import_problem, is_made_by_cluster
 from federation.terminal.kubeconfigcontext import get_json
 
@@ -48,8 +49,12 @@ class NamespaceContent(NamedTuple):
 async def read_member(
     host: "HTTPClient", resource: Resource, cluster: str, namespace: str, name: str = "", selector: str = ""
 ) -> list[Found]:
-    """Return one object of a member, or those that a label selector matches; ConfigurationError without the right."""
+    """Return one object of a member, or those that a label selector matches; ConfigurationError without the right.
+
+    They are in the version of the resource if the member serves it.
+    """
     query = {"cluster": cluster, "group": resource.group, "kind": resource.kind, "name": name}
+    query["version"] = resource.version
     query |= {"labelSelector": selector, "namespace": namespace if resource.namespaced else ""}
     try:
         answer = await get_json(host, _PATH, {key: value for key, value in query.items() if value})
@@ -58,7 +63,7 @@ async def read_member(
             f"objects of members are read with the right to `get` federatedclusters/proxy: {error.message}"
         ) from error
     assert isinstance(answer, dict)
-    return [Found(resource, item) for item in answer["items"]]
+    return [Found(resource._replace(version=item["apiVersion"].rpartition("/")[2]), item) for item in answer["items"]]
 
 
 async def read_namespace(
@@ -71,11 +76,12 @@ async def read_namespace(
         raise ConfigurationError(f"there is no namespace {namespace} in {cluster}") from error
     found: list[Found] = []
     left: dict[str, str] = {}
+    stored = StoredKinds(host.transport)
     for type_ in sorted(types, key=lambda type_: (bool(type_.paths.replicas_spec), type_.resource.plural)):
         if not type_.resource.namespaced:
             continue
         try:
-            listed = await read_member(host, type_.resource, cluster, namespace)
+            listed = await read_member(host, await stored.stored_in(type_.resource), cluster, namespace)
         except NotFound:
             continue  # the member does not serve the kind
         for each in listed:

@@ -5,6 +5,7 @@ The control plane reads them with its own credentials, so the path needs two per
 namespace of the host. Permission for the path alone is not enough. Only federated kinds are read.
 """
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
@@ -16,6 +17,7 @@ from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.client.client import Client
+from federation.client.servedversion import in_served_version
 from federation.web.delivery import DeliveryView
 from federation.web.requests import ServedKinds, json_response, required_permissions
 
@@ -33,11 +35,12 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
         cluster: _Text,
         kind: _Text,
         group: str = "",
+        version: str = "",
         namespace: str = "",
         name: str = "",
         selector: Annotated[str, Query(alias="labelSelector")] = "",
     ) -> Response:
-        """Return one object of a member, or those that a label selector matches."""
+        """Return one object of a member, or those that a label selector matches, in the version if it serves that."""
         clusters = FEDERATED_CLUSTERS
         proxy = Attributes("get", clusters.group, clusters.version, clusters.plural, "proxy", name=cluster)
         readable = required_permissions(kinds, kind, group, namespace, name)
@@ -45,15 +48,15 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
         resource = view.federated_resource(group, kind)
         if resource is None or not readable:
             raise BadRequest(f"kind: {kind} is not federated, so nothing of it is read from members")
-        for field, value in (("namespace", namespace), ("name", name)):
+        for field, value in (("version", version), ("namespace", namespace), ("name", name)):
             if value and (problems := nameformats.path_segment(value)):
                 raise BadRequest(f"{field}: {problems[0]}")
         if resource.namespaced and not namespace:
             raise BadRequest("namespace: name the namespace of the objects")
         where = namespace if resource.namespaced else ""
-        client = view.client(cluster)
+        client, wanted = view.client(cluster), resource._replace(version=version or resource.version)
         try:
-            items = await _read(client, resource, where, name, selector)
+            items = await in_served_version(client, wanted, partial(_read, client, where, name, selector))
         except NotFound as error:
             lacks = f"does not serve {resource.plural}" if is_kind_missing(error) else f"has no {kind} {name}"
             raise NotFound(f"cluster {cluster} {lacks}", details={"name": name, "kind": resource.plural}) from error
@@ -62,7 +65,7 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
         return json_response(200, {"kind": "MemberObjectList", "items": items})
 
 
-async def _read(client: Client, resource: Resource, namespace: str, name: str, selector: str) -> list[Object]:
+async def _read(client: Client, namespace: str, name: str, selector: str, resource: Resource) -> list[Object]:
     type_meta: dict[str, Any] = {"apiVersion": resource.api_version, "kind": resource.kind}
     if name:
         return [{**await client.get(resource, name, namespace), **type_meta}]

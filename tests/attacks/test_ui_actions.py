@@ -10,6 +10,7 @@ import httpx
 import pytest
 from tests.attacks.test_ui import ADMIN, FOREIGN, FRAME, MARKUP, OWN, Tags, logged_in
 from tests.attacks.test_ui_approval import fields
+from tests.scenarios.test_versions_of_kinds import BOTH, NEW, OLD, _definition, _widget
 from tests.support.apiserver import Parts
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
@@ -17,7 +18,7 @@ from tests.unit.apiserver.rbacobjects import grant, rule, user, wait_allowed
 from tests.unit.web.test_delivery import served
 
 from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
-from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, SECRETS
+from federation.apimachinery.resources import CONFIGMAPS, CRDS, DEPLOYMENTS, SECRETS, Resource
 from federation.apiserver.auth.clientcertificates import Peer
 from federation.apiserver.auth.identity import Attributes, User
 from federation.web.ui.actionscreen import ACTIONS
@@ -134,6 +135,20 @@ async def test_a_moved_workload_is_given_back_to_its_policy(tmp_path: Path) -> N
         assert "kubeadmiral.io/placements" not in live["metadata"].get("annotations", {})
 
 
+@pytest.mark.parametrize("peer", [ADMIN, BOB], ids=["administrator", "without definitions"])
+async def test_an_action_on_a_page_of_an_older_version_keeps_the_newer_fields(tmp_path: Path, peer: Peer) -> None:
+    async with a_site(tmp_path) as (world, parts, admin), browser(parts, peer) as page:
+        await world.create(CRDS, _definition(BOTH))
+        await world.create(NEW, _widget(NEW, size="s", color="blue"))
+        await grant(admin, rule("get,patch", "widgets", group="example.com"), to=user("bob"), name="tagger")
+        await may(parts, "patch", OLD, "one")
+        target = f"{OLD.api_version}/widgets/default/one"
+        done = await confirm(page, "labels", target, labels="tier=front")
+        assert done.status_code == 303, done.text[-800:]
+        live = await world.user.get(NEW, "one", "default")
+        assert (live["metadata"]["labels"], live["spec"]) == ({"tier": "front"}, {"size": "s", "color": "blue"})
+
+
 async def test_yaml_is_changed_only_where_the_user_changed_it(tmp_path: Path) -> None:
     async with a_site(tmp_path) as (world, parts, _), browser(parts) as page:
         text = hidden_of((await page.get(f"/ui/act/yaml/{WEB}")).text)["yaml"].removeprefix("\n")
@@ -234,10 +249,11 @@ async def test_a_user_does_what_his_own_rights_allow_and_sees_no_other_button(tm
         assert await replicas(world) == 4
 
 
-async def may(parts: Parts, verb: str) -> None:
+async def may(parts: Parts, verb: str, resource: Resource = DEPLOYMENTS, name: str = "web") -> None:
     """Wait until Bob may do this: RBAC follows its objects."""
     bob = User("bob", ("system:authenticated",))
-    await wait_allowed(parts, bob, Attributes(verb, "apps", "v1", "deployments", namespace="default", name="web"))
+    wanted = Attributes(verb, resource.group, resource.version, resource.plural, namespace="default", name=name)
+    await wait_allowed(parts, bob, wanted)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import yaml
 
 from federation.apimachinery.resources import Object
 from federation.planning.federatedobject.imported import adoption_annotations
-from tests.support.federation import Federation, eventually, fedctl
+from federation.planning.typederivation import custom_config
+from tests.support.federation import Federation, Kubectl, eventually, fedctl
 from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.shared import new_namespace
 
@@ -284,3 +285,57 @@ def test_a_change_that_would_empty_a_cluster_is_held_approved_and_undone(fed: Fe
     eventually(lambda: settings_in(fed, "member-1", "held"), lambda seen: seen == everything)
     assert settings_in(fed, "member-2", "held") == everything
     assert "no move is recorded" in run(fed, "undo", "configmap/settings-03", "-n", "held", code=1)
+
+
+def _version(name: str, *fields: str, storage: bool) -> Object:
+    spec = {"type": "object", "properties": {field: {"type": "string"} for field in fields}}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+    return {"name": name, "served": True, "storage": storage, "schema": schema}
+
+
+def test_import_adopt_and_migrate_keep_the_fields_of_the_stored_version(fed: Federation) -> None:
+    group, here = "versions.example.com", ("-n", "versions")
+    kind = {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"}
+    versions = [_version("v1beta1", "size", storage=False), _version("v1", "size", "color", storage=True)]
+    definition: Object = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"gadgets.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": kind, "versions": versions},
+    }
+    config = custom_config(definition, "v1beta1")
+    fed.kubectl.apply(definition, {**config, "metadata": {"name": f"gadgets.{group}"}})
+    fed.kubectl("create", "namespace", "versions")
+    run(fed, "join", "--update-credentials", "member-2", "--kubeconfig", str(fed.member("member-2").kubeconfig))
+    there = fed.member("member-2")
+    there.apply(definition)
+    there("wait", "--for=condition=Established", f"crd/gadgets.{group}", "--timeout=60s")
+    eventually(lambda: fed.api("", member="member-2").find("namespaces", "versions"), bool, what="the namespace")
+    gadgets = {
+        name: {
+            "apiVersion": f"{group}/v1",
+            "kind": "Gadget",
+            "metadata": {"name": name, "namespace": "versions"},
+            "spec": {"size": "s", "color": "blue"},
+        }
+        for name in ("imported", "adopted")
+    }
+    there.apply(*gadgets.values())
+
+    def specs(kubectl: Kubectl) -> dict[str, Object]:
+        items = kubectl.json("get", f"gadgets.v1.{group}", *here)["items"]
+        return {each["metadata"]["name"]: each["spec"] for each in items}
+
+    kept = {name: {"size": "s", "color": "blue"} for name in gadgets}
+    importing = ("import", "--from-cluster", "member-2", "gadget/imported", *here)
+    eventually(lambda: attempt(fed, *importing).returncode, lambda code: code == 0, what="an import")
+    gadgets["adopted"]["metadata"]["labels"] = {"kubeadmiral.io/propagation-policy-name": "import-member-2"}
+    fed.kubectl.apply(gadgets["adopted"])
+    eventually(lambda: attempt(fed, "adopt", "gadget/adopted", *here).returncode, lambda code: code == 0)
+    assert specs(there) == specs(fed.kubectl) == kept
+    run(fed, "migrate", "gadget/adopted", *here, "--to", "member-2")
+    fed.kubectl("delete", f"gadgets.v1.{group}/imported", *here, "--cascade=orphan", "--timeout=60s")
+    assert specs(there) == kept
+    assert specs(fed.kubectl) == {"adopted": kept["adopted"]}
+    fed.kubectl("delete", "namespace", "versions", "--timeout=90s")
+    fed.kubectl("delete", f"federatedtypeconfig/gadgets.{group}", f"crd/gadgets.{group}", "--timeout=90s")
