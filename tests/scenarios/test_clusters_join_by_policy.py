@@ -13,7 +13,7 @@ from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world_without_pods
 
 from federation.api import names
-from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
+from federation.api.resources import FEDERATED_CLUSTERS, LEFTOVERS, PROPAGATION_POLICIES
 from federation.apimachinery.clock import ManualClock, to_rfc3339
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ConfigurationError, Unauthorized
@@ -213,3 +213,27 @@ async def soon(world: World, text: str) -> None:
             return
         await world.pass_time(1)
     raise AssertionError(f"expected {text!r} within {SOON_S} s, last seen: {await problem(world)!r}")
+
+
+async def test_what_a_cluster_kept_stays_when_its_profile_makes_it_join_again(inventory: Inventory) -> None:
+    async with inventory.world() as world:
+        await inventory.begin(world)
+        await until_works(world)
+        west = world.members["west"]
+        before = await west.admin.get(DEPLOYMENTS, "web", "default")
+        joined = (await world.user.get(FEDERATED_CLUSTERS, "west"))["metadata"]["uid"]
+        await world.user.delete(FEDERATED_CLUSTERS, "west")
+
+        async def has_joined_again() -> bool:
+            found = await world.find(FEDERATED_CLUSTERS, "west", "")
+            return found is not None and found["metadata"]["uid"] != joined and await counts(world) == (1, 1)
+
+        await world.until(has_joined_again)
+        await world.until_ready("west")
+        await world.pass_time(100)
+        after = await west.admin.get(DEPLOYMENTS, "web", "default")
+        assert (after["metadata"]["uid"], after["spec"]) == (before["metadata"]["uid"], before["spec"])
+        assert names.MANAGED_LABEL not in (after["metadata"].get("labels") or {})
+        kept = [each["spec"] for each in (await world.user.list(LEFTOVERS)).items]
+        assert ("west", "web", "Kept") in {(each["cluster"], each["name"], each["reason"]) for each in kept}
+        assert ("delete", "deployments", "web") not in west.line.calls
