@@ -138,7 +138,10 @@ class Judge:
         """Record that the host is as it was when these were the fields that users had written."""
         self.is_moved_by_others = True
         for app, body in said.items():
-            self.words[app].body = body
+            words = self.words[app]
+            if body and words.body and replicas_in(body) != replicas_in(words.body):
+                words.scaled_s = self._now_s  # the backup has another number, and who restores it says so
+            words.body = body
 
     def keeps(self, member: Member, why: str, *, is_final: bool = False) -> None:
         """Record that the user keeps what the member has."""
@@ -315,7 +318,7 @@ class Judge:
         counted = [volume for volume in self.volumes.values() if volume.app == app and volume.is_live]
         counted = [volume for volume in counted if not volume.is_written_off]
         wanted = self._wanted_volumes(app)
-        if len(counted) <= wanted:
+        if len(counted) <= wanted or self._only_grows(app, fresh, counted):
             fresh.clear()
             return
         begun = ", ".join(
@@ -325,15 +328,27 @@ class Judge:
         had = ", ".join(f"{volume.key.rpartition('/')[2]} in {volume.member.name}" for volume in old)
         self._say("empty", f"{app} wants {wanted} volumes and began empty: {begun}; it has data: {had}")
 
+    def _only_grows(self, app: str, fresh: list[Volume], counted: list[Volume]) -> bool:
+        """Return whether each new volume is one more of a copy that has some: those of other copies do not serve it."""
+        replicas, has_some = (
+            replicas_in(self.words[app].body),
+            {id(each.member) for each in counted if each not in fresh},
+        )
+        members = [id(each.member) for each in counted]
+        grows = all(id(each.member) in has_some and members.count(id(each.member)) <= replicas for each in fresh)
+        return grows and app != "disk" and self._is_copied(app)
+
+    def _is_copied(self, app: str) -> bool:
+        policy = on_host(self._world, key_of(PROPAGATION_POLICIES, app))
+        mode = policy["spec"]["schedulingMode"] if policy is not None else "Divide"
+        return mode == "Duplicate" or _is_held_as_copies(federated_of(self._world, app))
+
     def _wanted_volumes(self, app: str) -> int:
         clusters = len(placed(self._world, app))
         if app == "disk":
             return max(1, clusters)
-        replicas = int(self.words[app].body.get("spec", {}).get("replicas", 0))
-        policy = on_host(self._world, key_of(PROPAGATION_POLICIES, app))
-        mode = policy["spec"]["schedulingMode"] if policy is not None else "Divide"
-        is_copied = mode == "Duplicate" or _is_held_as_copies(federated_of(self._world, app))
-        return replicas * max(1, clusters) if is_copied else replicas
+        replicas = replicas_in(self.words[app].body)
+        return replicas * max(1, clusters) if self._is_copied(app) else replicas
 
     def check_sums(self, quiet_s: float) -> None:
         """Judge the replicas of `web`, which nothing but credentials has moved, a time after the last other step."""
@@ -357,6 +372,11 @@ class Judge:
     def _federated(self) -> list[Object]:
         prefix = f"/core.kubeadmiral.io/{FEDERATED_OBJECTS.plural}/default/"
         return [obj for _, obj in page(self._world.store, prefix)]
+
+
+def replicas_in(body: Object) -> int:
+    """Return how many replicas the user wrote, 0 for none."""
+    return int(body.get("spec", {}).get("replicas", 0))
 
 
 def _is_held_as_copies(federated: Object | None) -> bool:
