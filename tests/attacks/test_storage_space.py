@@ -95,6 +95,19 @@ async def test_above_the_quota_each_deletion_frees_space_at_once(tmp_path: Path)
         await api.create("configmaps", a_config_map("new"))
 
 
+async def test_above_the_quota_a_leader_renews_its_lease(tmp_path: Path) -> None:
+    """Without a leader no controller removes the finalizers of deleted objects, and they would keep their space."""
+    async with an_api(tmp_path) as api:
+        await api.create("leases", {"metadata": {"name": "controllers"}, "spec": {"holderIdentity": "a"}})
+        await fill(api)
+        for holder in ("a", "another-one"):
+            renewal = {"holderIdentity": holder, "renewTime": "2026-01-01T00:00:00.000000Z"}
+            lease = await api.patch("leases", "controllers", {"spec": renewal})
+            assert lease["spec"]["holderIdentity"] == holder
+        with pytest.raises(ServiceUnavailable, match=REFUSED):
+            await api.patch("leases", "controllers", {"metadata": {"annotations": {"example.com/a": "x" * 4_096}}})
+
+
 async def test_a_store_above_its_quota_starts(tmp_path: Path) -> None:
     async with an_api(tmp_path) as api:
         names = await fill(api)

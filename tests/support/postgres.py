@@ -36,13 +36,26 @@ def _die_with_parent() -> None:
 class PostgresServer:
     """One server for one test session; `create_database` gives each test a database of its own."""
 
-    def __init__(self, *, durable: bool = False, wal_segment_mib: int = 16) -> None:
-        """With small segments of the log `limit_files` can limit tables and leave the log alone."""
+    def __init__(
+        self,
+        *,
+        durable: bool = False,
+        wal_segment_mib: int = 16,
+        disk: Path | None = None,
+        settings: tuple[str, ...] = (),
+    ) -> None:
+        """With small segments of the log `limit_files` can limit tables and leave the log alone.
+
+        All data is on `disk`, if given: tables and the log.
+        """
         self._durable = durable
+        self._disk = disk
+        self._settings = settings
         self._wal_segment_mib = wal_segment_mib
         self._user = NOBODY if os.geteuid() == 0 else None
         # Short: the path of a unix socket has at most 107 characters.
         self._folder = Path(tempfile.mkdtemp(prefix="fedpg-", dir="/tmp"))
+        self._data = (disk or self._folder) / "data"
         self._install = self._folder
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count(1)
@@ -76,6 +89,17 @@ class PostgresServer:
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
+
+    def own_log(self, mebibytes: int) -> None:
+        """Write so much of the log that the server owns this space from now on: each checkpoint uses it again."""
+        self.execute(f"ALTER SYSTEM SET min_wal_size = '{mebibytes}MB'")
+        self.execute("SELECT pg_reload_conf()")
+        self.execute(
+            f"SELECT pg_logical_emit_message(false, '', repeat('x', 1 << 20)) FROM generate_series(1, {mebibytes + 4})"
+        )
+        self.execute("CHECKPOINT")
+        self.execute(f"ALTER SYSTEM SET max_wal_size = '{mebibytes}MB'")
+        self.execute("SELECT pg_reload_conf()")
 
     def stop(self) -> None:
         if self._process is not None:
@@ -132,9 +156,10 @@ class PostgresServer:
 
     def _start(self) -> None:
         if self._user is not None:
-            os.chown(self._folder, self._user, self._user)
+            for folder in (self._folder, self._data.parent):
+                os.chown(folder, self._user, self._user)
         self._install = self._binaries()
-        initdb = (self._install / "initdb", "-D", self._folder / "data", "-U", "postgres", "-A", "trust", "-E", "UTF8")
+        initdb = (self._install / "initdb", "-D", self._data, "-U", "postgres", "-A", "trust", "-E", "UTF8")
         self._run(*initdb, "--no-sync", "--locale=C", f"--wal-segsize={self._wal_segment_mib}")
         self._launch()
 
@@ -146,8 +171,9 @@ class PostgresServer:
             "shared_buffers=32MB",
             "max_connections=100",
             "autovacuum=off",
+            *self._settings,
         )
-        arguments = [str(self._install / "postgres"), "-D", str(self._folder / "data")]
+        arguments = [str(self._install / "postgres"), "-D", str(self._data)]
         for setting in settings:
             arguments += ["-c", setting]
         with (self._folder / "log").open("ab") as log:

@@ -2,10 +2,13 @@
 
 SQLAlchemy's asyncio extension runs the same synchronous pieces of work on psycopg without blocking the event loop.
 Every commit notifies the other processes (LISTEN/NOTIFY); they also poll, in case a notification was lost.
+
+When the server's disk is full, only writes that free space are accepted: read `postgresroom.py`.
 """
 
 import asyncio
 import contextlib
+import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from datetime import datetime
@@ -21,6 +24,7 @@ from federation.apimachinery.errors import ConfigurationError, StoreUnavailable
 from federation.apiserver.store.database import translated
 from federation.apiserver.store.migrate import migrate
 from federation.apiserver.store.options import StoreOptions
+from federation.apiserver.store.postgresroom import ServerRoom, is_of_full_disk, live_bytes
 
 T = TypeVar("T")
 
@@ -34,6 +38,7 @@ _REMEDIES = (
     ("lock timeout", "another process holds the store's counter; look at pg_stat_activity"),
     ("read-only transaction", "connect to the primary server"),
     ("idle-in-transaction", "this process was paused, and others wrote meanwhile"),
+    ("No space left", "free space on the disk of the server"),
     ("onnection", "check that the server runs and is reachable"),
 )
 # Detects a dead connection to the server after some 20 seconds instead of the kernel's two hours.
@@ -46,6 +51,10 @@ _ARGUMENTS: dict[str, Any] = {
     "tcp_user_timeout": 20_000,
 }
 _SIZE_INTERVAL_S = 10.0
+# Above the quota each measurement reads the table: it takes a fiftieth of the time at most.
+_SIZE_PAUSE_FACTOR = 50
+_ROOM_INTERVAL_S = 1.0
+_ROOM_INTERVAL_S_MAX = 10.0
 _FINAL = ("password authentication", "does not exist", "permission denied")
 
 
@@ -53,13 +62,19 @@ class PostgreSQLDatabase:
     """`Database` on a server."""
 
     is_shared = True
-    is_full = False
 
     def __init__(self, url: URL, options: StoreOptions) -> None:
         self._url = url.set(drivername="postgresql+psycopg")
         self.name = f"database {url.database} on {url.host or url.query.get('host') or 'the local socket'}"
         self._options = options
         self.bytes_used = 0
+        self.is_full = False
+        self._room = ServerRoom(self.name, self._opened)
+        # Set when the reserve may be incomplete, as at the start.
+        self._is_room_due = asyncio.Event()
+        self._is_room_due.set()
+        # Set when a write has freed space on a full disk.
+        self._has_freed = asyncio.Event()
         self._engine: AsyncEngine | None = None
         self._connection: AsyncConnection | None = None
         self._write_lock = asyncio.Lock()
@@ -93,18 +108,55 @@ class PostgreSQLDatabase:
             await self._disconnect()
 
     async def write(self, work: Callable[[Connection], T], *, is_durable: bool = True, frees_space: bool = False) -> T:
-        del is_durable, frees_space  # the server's synchronous_commit decides for all
+        del is_durable  # the server's synchronous_commit decides for all
         async with self._write_lock:
+            if self.is_full and not frees_space:
+                raise StoreUnavailable(f"{self.name}: the disk is full; free space on the server's disk")
             with translated(self.name, _REMEDIES):
-                if self._connection is None:
-                    self._connection = await self._connect_writer()
                 try:
-                    async with self._connection.begin():
-                        return await self._connection.run_sync(work)
-                except BaseException:
-                    if await _closed_if_broken(self._connection):
-                        self._connection = None
+                    if self.is_full:
+                        await self._room.shorten_log()
+                    result = await self._transact(work)
+                except DBAPIError as error:
+                    if not is_of_full_disk(error):
+                        raise
+                    self._notice_full_disk()
+                    if not frees_space:
+                        raise
+                    result = await self._transact_with_room(work)
+            if self.is_full:
+                self._has_freed.set()
+            return result
+
+    async def _transact_with_room(self, work: Callable[[Connection], T]) -> T:
+        """Run work that removes what it replaces, now that the disk is known to be full."""
+        for make_room in (None, self._room.vacuum, self._room.release, self._room.vacuum):
+            if make_room is not None:
+                await make_room()
+            try:
+                return await self._transact(work)
+            except DBAPIError as error:
+                if not is_of_full_disk(error):
                     raise
+                last = error
+        raise last
+
+    async def _transact(self, work: Callable[[Connection], T]) -> T:
+        if self._connection is None:
+            self._connection = await self._connect_writer()
+        try:
+            async with self._connection.begin():
+                return await self._connection.run_sync(work)
+        except BaseException:
+            if await _closed_if_broken(self._connection):
+                self._connection = None
+            raise
+
+    def _notice_full_disk(self) -> None:
+        if not self.is_full:
+            _log.error("the server's disk is full; only writes that free space are accepted", database=self.name)
+        self.is_full = True
+        self._is_room_due.set()
 
     async def _connect_writer(self) -> AsyncConnection:
         connection = await self._opened().connect()
@@ -146,6 +198,8 @@ class PostgreSQLDatabase:
             raise
 
     def notify(self, connection: Connection) -> None:
+        if self.is_full:
+            return  # the queue of notifications may need a page; the others poll
         connection.exec_driver_sql(f"SELECT pg_notify('{_CHANNEL}', '{self._origin}')")
 
     async def changes(self) -> AsyncIterator[None]:
@@ -167,19 +221,63 @@ class PostgreSQLDatabase:
 
     async def erase_deleted(self) -> None:
         """Return at once: the server's VACUUM frees deleted rows, and its WAL is recycled."""
+        self._has_freed.set()
 
     async def run(self) -> None:
-        """Measure the size every `_SIZE_INTERVAL_S`, until cancelled; the server maintains itself."""
+        """Measure the size and keep the reserve, until cancelled; the server maintains itself otherwise."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keep_measuring(), name="store-size")
+            tasks.create_task(self._keep_room(), name="store-room")
+
+    async def _keep_measuring(self) -> None:
+        pause_s = _SIZE_INTERVAL_S
         while True:
-            await asyncio.sleep(_SIZE_INTERVAL_S)
+            await asyncio.sleep(pause_s)
+            started_s = time.monotonic()
             try:
                 await self._measure()
             except StoreUnavailable as error:
                 _log.info("the size of the store cannot be measured", error=str(error))
+            pause_s = max(_SIZE_INTERVAL_S, _SIZE_PAUSE_FACTOR * (time.monotonic() - started_s))
+
+    async def _keep_room(self) -> None:
+        """Write missing rows of the reserve; when there are all, and room for others, accept all writes again."""
+        pause_s = _ROOM_INTERVAL_S
+        while True:
+            await self._is_room_due.wait()
+            self._is_room_due.clear()
+            self._has_freed.clear()
+            try:
+                await self._find_room()
+            except StoreUnavailable as error:
+                _log.debug("no room for the reserve", database=self.name, error=str(error))
+                self._is_room_due.set()
+            else:
+                if self.is_full and not self._is_room_due.is_set():
+                    self.is_full = False
+                    _log.warning("the server's disk has room again; all writes are accepted", database=self.name)
+            await asyncio.sleep(_ROOM_INTERVAL_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._has_freed.wait(), pause_s)
+            pause_s = min(2 * pause_s, _ROOM_INTERVAL_S_MAX) if self.is_full else _ROOM_INTERVAL_S
+
+    async def _find_room(self) -> None:
+        with translated(self.name, _REMEDIES):
+            try:
+                if self.is_full or not await self._room.is_reserved():
+                    await self._room.reserve()
+            except DBAPIError as error:
+                if is_of_full_disk(error):
+                    self._notice_full_disk()
+                raise
 
     async def _measure(self) -> None:
         query = select(func.pg_database_size(func.current_database()))
-        self.bytes_used = await self.read(lambda connection: int(connection.execute(query).scalar_one()))
+        size = await self.read(lambda connection: int(connection.execute(query).scalar_one()))
+        if 0 < self._options.bytes_max < size:
+            # The files do not shrink, but new rows use the space of deleted ones.
+            size = min(size, await self.read(live_bytes, is_one_statement=True))
+        self.bytes_used = size
 
     async def _listen(self) -> AsyncGenerator[None, None]:
         async with self._opened().connect() as connection:

@@ -25,7 +25,7 @@ from federation.apimachinery.errors import (
     invalid,
 )
 from federation.apimachinery.fielderrors import invalid as invalid_value
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import LEASES, Object
 from federation.apiserver.semantics.encoding import encoding
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.store.interface import Body, Entry
@@ -55,6 +55,7 @@ from federation.apiserver.verbs.requestoptions import WriteOptions, own_user
 from federation.apiserver.verbs.sizelimits import check_bytes, check_size
 
 _GENERATED_NAMES_MAX = 8
+_LEASE_BYTES_MAX = 4_096
 
 Change = Callable[[Object], tuple[Object, bool]]
 """Maps the live object to (changed object, whether the request names a resourceVersion)."""
@@ -334,7 +335,7 @@ class Writer:
             if hook is not None:
                 hook.removed(new)
         else:
-            frees_space = "deletionTimestamp" in new["metadata"]
+            frees_space = _frees_space(info, new, size)
             update = partial(context.store.update, entry.key, body, entry.revision, frees_space=frees_space)
             growth = size - size_before
             written = await context.store_charged(info, new, old, growth, options, update, subresource=subresource)
@@ -434,6 +435,11 @@ async def _mutate(
 def body_bytes(body: Body) -> int:
     """Return the size of a body, without the few digits of its revision."""
     return len(body.head) + len(body.tail)
+
+
+def _frees_space(info: KindInfo, new: Object, size: int) -> bool:
+    """Return whether a store without room accepts this update: a deletion needs it, or a controller that deletes."""
+    return "deletionTimestamp" in new["metadata"] or (info.resource == LEASES and size <= _LEASE_BYTES_MAX)
 
 
 def _is_outdated(info: KindInfo, stored: bytes, served: bytes) -> bool:

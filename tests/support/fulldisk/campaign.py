@@ -114,9 +114,9 @@ class Filler:
 class Campaign:
     """The model and the actions of one run."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, url: str, seed: int) -> None:
         self._chance = random.Random(seed)
-        self._url = f"sqlite:///{folder}/state.db"
+        self._url = url
         self._worker: Worker
         self.known: dict[str, int] = {}
         """Key and revision of what is acknowledged and not deleted."""
@@ -238,11 +238,12 @@ async def filled(folder: Path, seed: int) -> AsyncIterator[Filler]:
         filler.stop()
 
 
-async def run(disk: Path, seed: int, rounds: int) -> Counter[str]:
-    """Run on an empty file system; return what happened."""
-    (disk / "store").mkdir()
+async def run(disk: Path, seed: int, rounds: int, url: str = "") -> Counter[str]:
+    """Run on a file system and an empty database, SQLite's on it if there is no other; return what happened."""
+    file = disk / "store" / "state.db"
+    file.parent.mkdir()
     (disk / "others").mkdir()
-    campaign = Campaign(disk / "store", seed)
+    campaign = Campaign(url or f"sqlite:///{file}", seed)
     await campaign.start()
     try:
         async with filled(disk / "others", seed) as filler:
@@ -250,11 +251,12 @@ async def run(disk: Path, seed: int, rounds: int) -> Counter[str]:
                 for _ in range(campaign._chance.randrange(1, 12)):
                     await campaign.change(campaign._chance.choice((1, 5, 30)))
                 await campaign.restart()
+            await campaign.create_soon()
             filler.toggle()
             campaign.figures["objects on the full disk"] = len(campaign.known)
             await campaign.restart()
             await campaign.remove_all()
-            campaign.figures["bytes at the end"] = (disk / "store" / "state.db").stat().st_size
+            campaign.figures["bytes at the end"] = 0 if url else file.stat().st_size
             await campaign.create_soon()
             await campaign.change(20)
             filler.toggle()
