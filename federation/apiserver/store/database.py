@@ -39,7 +39,8 @@ class Database(Protocol):
     """Whether the disk is full, so that only writes that free space are accepted."""
 
     bytes_used: int
-    """The size without free pages when it was last measured: SQLite after each write, PostgreSQL every 10 s."""
+    """The size without free pages when it was last measured: with a quota SQLite after each write, else
+    within 0.1 s; PostgreSQL every 10 s."""
 
     async def open(self) -> None:
         """Connect and bring the schema up to date; ConfigurationError or StoreUnavailable with name and remedy."""

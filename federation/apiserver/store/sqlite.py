@@ -54,6 +54,8 @@ _PAGES_PER_SHRINK_FULL = 32
 # Pages that a refused write tries to hold, more each time: the largest batch needs some thousand.
 _GROWTH_PAGES = (0, 256, 1_024, 4_096)
 _ROWS_PER_CHECK = 4
+# Eight commits of one object each.
+_ROWS_PER_MEASUREMENT = 16
 _UNUSED_PAGES_MIN = 64
 _INCREMENTAL = 2
 _CHECKPOINT_COMMITS = 16
@@ -85,6 +87,7 @@ class SQLiteDatabase:
         self._lock: int | None = None
         self._file = OpenFile(self._path, self.name)
         self._commits = 0
+        self._changes_measured = 0
         self.bytes_used = 0
         writable = f"make {self._path.parent} and the files in it writable for uid {os.geteuid()}"
         self._remedies = (
@@ -166,6 +169,7 @@ class SQLiteDatabase:
         self._connections.keep_checkpoints_from_commits(are_kept=True)
         self._held.hold_log()
         with self._connections.driving() as driver:
+            self._room.measure(driver)
             self._room.hold_again(driver)
             if not tries:
                 return True  # the WAL starts again, or there is more space
@@ -306,11 +310,25 @@ class SQLiteDatabase:
             with connection.begin():
                 result = work(connection)
                 driver = cast("sqlite3.Connection", connection.connection.driver_connection)
-                self._room.measure(driver)  # inside the transaction, where it costs a tenth
-            self._publish_size()
-            if self._room.is_due:
-                self._room.grow(driver)
+                is_due = self._is_size_due(driver)
+                if is_due:
+                    self._room.measure(driver)  # inside the transaction, where it costs a tenth
+            if is_due:
+                self._publish_size()
+                if self._room.is_due:
+                    self._room.grow(driver)
             return result
+
+    def _is_size_due(self, driver: sqlite3.Connection) -> bool:
+        """Return whether this transaction measures the file; each would cost 7 % of a small one.
+
+        One that lacks room because of that is repeated after more pages are held.
+        """
+        changes = driver.total_changes - self._changes_measured
+        if not (self.is_full or self._options.bytes_max or not 0 <= changes < _ROWS_PER_MEASUREMENT):
+            return False
+        self._changes_measured = driver.total_changes
+        return True
 
     def _wal_bytes(self) -> int:
         try:
