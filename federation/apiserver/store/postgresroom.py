@@ -36,9 +36,9 @@ _DELETE_SPARE = text("DELETE FROM store_log WHERE revision < :last")
 _LACKS_MAPS = text("SELECT pg_relation_size('store_log', 'vm') = 0 OR pg_relation_size('pk_store_log', 'fsm') = 0")
 # As a deletion of a key that no object has. The values are random, because others would be compressed.
 _INSERT = text(
-    "INSERT INTO store_log (revision, key, type, create_revision, value)"
-    " SELECT -number, '', 2, 0, CAST(:value AS bytea)"
-    " FROM generate_series(CAST(:first AS bigint), CAST(:last AS bigint)) AS number ON CONFLICT DO NOTHING"
+    "WITH reserve AS (SELECT generate_series(CAST(:first AS bigint), CAST(:last AS bigint)) AS number)"
+    " INSERT INTO store_log (revision, key, type, create_revision, value)"
+    " SELECT -number, '', 2, 0, CAST(:value AS bytea) FROM reserve ON CONFLICT DO NOTHING"
 )
 # Autovacuum would give free pages at the end of the files to the disk.
 _KEEP_PAGES = text("ALTER TABLE store_log SET (vacuum_truncate = false, toast.vacuum_truncate = false)")

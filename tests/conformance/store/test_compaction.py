@@ -13,7 +13,9 @@ from federation.apiserver.store.sql import SQLStore
 
 async def rows_of(store: SQLStore) -> set[int]:
     return await store.database.read(
-        lambda connection: set(connection.exec_driver_sql("SELECT revision FROM store_log").scalars())
+        lambda connection: set(
+            connection.exec_driver_sql("SELECT revision FROM store_log WHERE revision > 0").scalars()
+        )
     )
 
 

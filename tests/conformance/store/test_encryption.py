@@ -17,7 +17,9 @@ CANARY = "correct-horse-battery-staple"
 
 async def stored_values(store: SQLStore) -> list[bytes]:
     return await store.database.read(
-        lambda connection: [bytes(v) for v in connection.exec_driver_sql("SELECT value FROM store_log").scalars()]
+        lambda connection: [
+            bytes(v) for v in connection.exec_driver_sql("SELECT value FROM store_log WHERE revision > 0").scalars()
+        ]
     )
 
 
