@@ -1,9 +1,10 @@
 """Sum the resources of a member cluster from its nodes and pods (docs/reference/clusters.md). Pure.
 
 Schedulable nodes count. Every pod that has not ended counts against them, even on other nodes, as in KubeAdmiral, so
-`available` may be negative. Full objects and those of `runtime/transforms.py` give the same sums. `Collector` keeps the
-sums of a member event by event, and nothing of a single pod that runs; `nodeclasses.py` computes the histogram of its
-nodes.
+`available` may be negative. A pod without a node that asks for more than any node has will never run, and counts
+nowhere: a single one of 10,000 cores would make the cluster look full to everybody. Full objects and those of
+`runtime/transforms.py` give the same sums. `Collector` keeps the sums of a member event by event, and nothing of a
+single pod that runs; `nodeclasses.py` computes the histogram of its nodes.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -167,8 +168,11 @@ class Collector:
         for node in counted:
             _add(allocatable, node.allocatable)
         allocatable.pop(nodeclasses.PODS, None)
-        known, counted_only = self._known, self._counted_only
-        available = {name: amount - known.used(name) - counted_only.used(name) for name, amount in allocatable.items()}
+        known, counted_only, never = self._known, self._counted_only, self._never_running()
+        available = {
+            name: amount - known.used(name) - counted_only.used(name) + never.used(name)
+            for name, amount in allocatable.items()
+        }
         devices = self.devices.devices()
         if devices is None:
             return ClusterResources(len(counted), allocatable, available, self._by_node({}))
@@ -203,8 +207,25 @@ class Collector:
             classes.setdefault(key, []).append((whole, free))
         by_node = nodeclasses.compute_node_classes(classes, self._omitted) if classes else {}
         if waiting := self._load(""):
-            by_node["waiting"] = nodeclasses.to_texts(waiting)
+            never = self._never_running().load("")
+            waiting = {name: amount - never.get(name, 0) for name, amount in waiting.items()}
+            if waiting[nodeclasses.PODS]:
+                by_node["waiting"] = nodeclasses.to_texts(waiting)
         return by_node
+
+    def _never_running(self) -> PodSums:
+        """Return the sums of the pods without a node that ask for more of a resource than any open node has."""
+        found, largest = PodSums(), dict[str, int]()
+        for node in self._nodes.values():
+            if node.is_open:
+                for name, amount in node.whole.items():
+                    largest[name] = max(amount, largest.get(name, 0))
+        for sums in (self._known, self._counted_only) if largest else ():
+            for requests, count in sums.waiting.items():
+                asked = nodeclasses.ceil_amounts(requests)
+                if any(amount > largest.get(name, 0) for name, amount in asked.items()):
+                    found.count("", requests, count)
+        return found
 
 
 class Collectors:

@@ -10,6 +10,7 @@ from federation.apimachinery.quantity import ZERO, Quantity
 from federation.planning.clusters import nodeclasses
 
 _NO_LOAD: Mapping[str, int] = {}
+Requests = tuple[tuple[str, Quantity], ...]
 
 
 class PodSums:
@@ -19,19 +20,29 @@ class PodSums:
         self._used: dict[str, Quantity] = {}
         self._loads: dict[str, dict[str, int]] = {}
         """Requests per node, in integers, rounded up; nodes may be unknown, and "" has pods without one."""
+        self.waiting: dict[Requests, int] = {}
+        """The number of pods without a node, by their request."""
 
-    def count(self, node: str, requests: Iterable[tuple[str, Quantity]], sign: int) -> None:
-        """Add a pod with sign 1, subtract it with -1."""
+    def count(self, node: str, requests: Iterable[tuple[str, Quantity]], times: int) -> None:
+        """Add so many equal pods; -1 subtracts one."""
         requests = tuple(requests)
+        if not node:
+            self._count_waiting(requests, times)
         for name, amount in requests:
             held = self._used.get(name, ZERO)
-            self._used[name] = held + amount if sign > 0 else held - amount
+            self._used[name] = held + Quantity(amount.nanos * times, amount.notation)
         load = self._loads.setdefault(node, {})
-        load[nodeclasses.PODS] = load.get(nodeclasses.PODS, 0) + sign
+        load[nodeclasses.PODS] = load.get(nodeclasses.PODS, 0) + times
         for name, whole in nodeclasses.ceil_amounts(requests).items():
-            load[name] = load.get(name, 0) + sign * whole
+            load[name] = load.get(name, 0) + times * whole
         if not load[nodeclasses.PODS]:
             del self._loads[node]
+
+    def _count_waiting(self, requests: Requests, times: int) -> None:
+        if count := self.waiting.get(requests, 0) + times:
+            self.waiting[requests] = count
+        else:
+            del self.waiting[requests]
 
     def used(self, resource: str) -> Quantity:
         """Return the sum of the requests of a resource."""
