@@ -89,6 +89,8 @@ class FederatedType:
     retention: tuple[RetentionRule, ...] = ()
     drift: DriftMode = DriftMode.REPAIR
     scale_target_ref_path: dotpaths.Path = ()
+    application_paths: str = ""
+    """The annotation `names.APPLICATION_PATHS`, as it is."""
     components: Components = NO_COMPONENTS
     uid: str = ""
     ending: Ending = Ending.NOT
@@ -152,6 +154,7 @@ def from_config(config: Mapping[str, Any]) -> FederatedType:
         retention=tuple(_retention_rule(rule) for rule in spec.get("retention") or ()),
         drift=DriftMode((spec.get("drift") or {}).get("mode") or DriftMode.REPAIR),
         scale_target_ref_path=dotpaths.split(annotations.get(names.SCALE_TARGET_REF_PATH, "")),
+        application_paths=str(annotations.get(names.APPLICATION_PATHS, "")),
         components=_components(resource, spec),
         uid=str(metadata.get("uid", "")),
         ending=_ending(metadata),

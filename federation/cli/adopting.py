@@ -6,7 +6,7 @@ takes the manifest that waits to be applied. The member's object is read through
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +20,7 @@ from federation.apimachinery.errors import ApiError, ClusterError, Configuration
 from federation.apimachinery.listening import Patience
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.apiserver.semantics.kinds.builtin import builtin_kinds
+from federation.cli.applications.imports import describe_applications
 from federation.cli.foundobjects import Found, NamespaceContent, read_member, read_namespace
 from federation.cli.plan.command import make_planner
 from federation.cli.previoushosts import refuse_running_host
@@ -98,7 +99,8 @@ def import_command(
 
     Creates the object on the host from the member's, without what the member filled in, and a policy that places it in
     this member only; the member's object is adopted and its pods keep running. What changes is shown first. A namespace
-    is imported with all of its objects of federated kinds.
+    is imported with all of its objects of federated kinds. What belongs to a workload and is not imported is named.
+    Exit code: 0 imported, 1 refused or not managed in time.
 
     \b
     fedctl import --from-cluster east deployment/web -n shop
@@ -173,15 +175,14 @@ async def import_objects(
     async with make_planner(context) as planner, context.client() as host:
         resource = await _stored_kind(host, kind)
         world, edits = await read_inventory(planner.host), list[Edit]()
+        followers: dict[str, dict[str, str]] = {}
+        left: Collection[str] = ()
         if resource == NAMESPACES and name:
             scope = replace(scope, namespace=name)
             types = {type_.resource: type_ for type_ in federated_types(world, []).values()}
             content = await read_namespace(host, types.values(), cluster, name)
-            found = content.found
+            found, left = content.found, content.left
             _print_left(content, cluster)
-            if await get_or_none(host, NAMESPACES, "", name) is None:
-                source = namespace_source(content.namespace, cluster)
-                edits.append(Edit(f"namespace/{name}", Verb.APPLY, NAMESPACES, "", name, source))
         else:
             found = await read_member(host, resource, cluster, scope.namespace, name, selector)
         if not found:
@@ -192,11 +193,15 @@ async def import_objects(
         begun = await _refuse_problems(host, found, cluster)
         await refuse_running_host([each.live for each in found], scope.previous_host)
         is_namespaced = found[0].resource.namespaced
+        if is_namespaced:
+            edits += await _namespace_edits(host, cluster, scope.namespace)
+            followers = await describe_applications(host, world, cluster, scope.namespace, found, left)
         edits += [] if policy else await _policy_edits(host, cluster, scope.namespace if is_namespaced else "")
         label = _policy_label(is_namespaced=is_namespaced), policy or _policy_name(cluster)
         new = [each for each in found if each not in begun]
         for each in new:
             source = without_defaults(to_source(each.live, cluster, label), _defaults_of(each.resource))
+            source["metadata"]["annotations"] |= followers.get(each.title, {})
             edits.append(Edit(each.title, Verb.APPLY, each.resource, each.namespace, each.name, source))
         created = created_namespaces(edits)
         changes = [await dry_run(host, edit, created) for edit in edits]
@@ -283,6 +288,15 @@ async def _refuse_problems(host: "HTTPClient", found: Sequence[Found], cluster: 
     if problems:
         raise ConfigurationError("; ".join(problems))
     return begun
+
+
+async def _namespace_edits(host: "HTTPClient", cluster: str, name: str) -> list[Edit]:
+    """Return the creation of the namespace as the member has it; none if the host has one."""
+    if await get_or_none(host, NAMESPACES, "", name) is not None:
+        return []
+    [there] = await read_member(host, NAMESPACES, cluster, "", name)
+    source = namespace_source(there.live, cluster)
+    return [Edit(f"namespace/{name}", Verb.APPLY, NAMESPACES, "", name, source)]
 
 
 def _policy_name(cluster: str) -> str:

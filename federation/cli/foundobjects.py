@@ -39,9 +39,8 @@ class Found(NamedTuple):
 
 
 class NamespaceContent(NamedTuple):
-    """The content of a member's namespace: its own object, what can be imported, and the others with the reason."""
+    """The content of a member's namespace: what can be imported, and the others with the reason."""
 
-    namespace: Object
     found: list[Found]
     left: dict[str, str]
 
@@ -71,7 +70,7 @@ async def read_namespace(
 ) -> NamespaceContent:
     """Return the objects of all federated kinds, workloads last, so that what they need is taken over first."""
     try:
-        [own] = await read_member(host, NAMESPACES, cluster, "", namespace)
+        await read_member(host, NAMESPACES, cluster, "", namespace)
     except NotFound as error:
         raise ConfigurationError(f"there is no namespace {namespace} in {cluster}") from error
     found: list[Found] = []
@@ -91,4 +90,4 @@ async def read_namespace(
                 left[each.title] = problem
             else:
                 found.append(each)
-    return NamespaceContent(own.live, found, left)
+    return NamespaceContent(found, left)

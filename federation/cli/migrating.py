@@ -1,28 +1,37 @@
 """The command `fedctl migrate`: move workloads to other members, and let their policy decide again afterwards.
 
 It writes annotations of the user's objects, `placements` or `migration-configuration`, which may also be set with
-kubectl or from Git. The moves are shown first. Replicas start in the new place before they stop in the old one, what
-the workload needs goes along (docs/reference/followers.md), and the guard and the budgets hold as for every other move.
+kubectl or from Git, and lists the parts of the application in `followers`, so that they go along. The moves, and what
+would be missing in the new place, are shown first. Replicas start there before they stop in the old one, and the guard
+and the budgets hold as for every other move (docs/reference/applications.md).
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from federation.api import names
+from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.errors import ConfigurationError
-from federation.apimachinery.resources import Object
-from federation.cli.workloadedits import Check, accept, plan_and_apply
+from federation.apimachinery.resources import Object, Resource
+from federation.cli.applications.surroundings import find_missing, read_surroundings
+from federation.cli.workloadedits import Intent, plan_and_apply
+from federation.planning.applications.graph import shared_parts
+from federation.planning.applications.moving import followers_to_list
+from federation.planning.followers.references import Identity
 from federation.plans.migration import Wish, refusal, volumes_left
-from federation.scheduling.whatif.planresult import Plan
-from federation.scheduling.whatif.state import ObjectChange
+from federation.scheduling.whatif.planresult import ObjectPlan, Plan
+from federation.scheduling.whatif.state import ObjectChange, ObjectSet
 from federation.terminal import candidates, flags
 from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 
 def migrate_command(
@@ -43,6 +52,10 @@ def migrate_command(
     leave_volumes: Annotated[
         bool, typer.Option("--leave-volumes", help="Move it although data in volumes stays behind.")
     ] = False,
+    leave_behind: Annotated[
+        bool,
+        typer.Option("--leave-behind", help="Move it although parts of it, or what it needs, would be missing there."),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would move.")] = False,
     namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
@@ -51,9 +64,10 @@ def migrate_command(
 ) -> None:
     """Move workloads to other members.
 
-    New replicas run before the present ones end, and ConfigMaps, Secrets and other objects that the workload needs go
-    along. Prints what moves, and refuses what does not fit. `--to` holds until `--end`, `--from` for a time. Exit code:
-    0 done or nothing to move, 1 refused or not done in time.
+    New replicas run before the present ones end, and the whole application goes along: what the workload needs, and
+    what exposes, scales or protects it. Prints what moves, and refuses what does not fit, or would not work there.
+    `--to` holds until `--end`, `--from` for a time. Exit code: 0 pods run or nothing to move, 1 refused or pods do not
+    run in time.
 
     \b
     fedctl migrate deployment/web --to member-2 --dry-run
@@ -67,11 +81,19 @@ def migrate_command(
             targets,
             namespace,
             given=Given(to, leave, duration, is_end=end),
-            may_leave_volumes=leave_volumes,
+            leaving=Leaving(volumes=leave_volumes, parts=leave_behind),
             is_dry_run=dry_run,
             timeout_s=timeout,
         )
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """What may stay behind: data in volumes, and parts of the application or what it needs in a cluster."""
+
+    volumes: bool = False
+    parts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +135,16 @@ async def migrate(
     namespace: str,
     *,
     given: Given,
-    may_leave_volumes: bool,
+    leaving: Leaving,
     is_dry_run: bool,
     timeout_s: float,
 ) -> int:
-    """Print what moves and, unless it is a dry run, move it; return 1 if members are not as planned in time."""
+    """Print what moves and, unless it is a dry run, move it; return 1 if its pods do not run as planned in time."""
 
-    def prepare(clusters: Collection[str], now: datetime) -> tuple[Object, Check]:
-        wish = given.wish(clusters, now)
-        check = accept if given.is_end else partial(_check, wish, may_leave_volumes=may_leave_volumes)
-        return wish.to_patch(), check
+    def prepare(host: "HTTPClient", world: ObjectSet, now: datetime) -> Intent:
+        wish = given.wish([cluster["metadata"]["name"] for cluster in world.list(FEDERATED_CLUSTERS)], now)
+        move = _Move(host, world, wish, leaving, is_end=given.is_end)
+        return Intent(move.patch_of, move.check)
 
     return await plan_and_apply(
         context,
@@ -132,6 +154,60 @@ async def migrate(
         is_dry_run=is_dry_run,
         timeout_s=timeout_s,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """Workloads that move with their applications."""
+
+    host: "HTTPClient"
+    world: ObjectSet
+    wish: Wish
+    leaving: Leaving
+    is_end: bool
+
+    async def patch_of(self, resource: Resource, namespace: str, name: str) -> Object:
+        """Return the patch of a workload: the wish, and the parts of its application that go along."""
+        patch = self.wish.to_patch()
+        around = await read_surroundings(self.host, self.world, namespace, ())
+        identity = Identity(resource.group, resource.kind, namespace, name)
+        if identity in around.federated and not self.is_end:
+            application, _ = around.application(identity)
+            followers = followers_to_list(application, around.federated, around.find_type)
+            if followers is not None:
+                patch["metadata"]["annotations"][names.FOLLOWERS] = followers
+        return patch
+
+    async def check(self, plan: Plan, changes: Sequence[ObjectChange]) -> None:
+        """Refuse a plan that is not what was wished, or that leaves data, parts or needs behind."""
+        if not self.is_end:
+            _check(self.wish, plan, changes, may_leave_volumes=self.leaving.volumes)
+        is_broken = False
+        for obj in plan.changed:
+            if (obj.resource, obj.namespace, obj.name) in {
+                (each.resource, each.namespace, each.name) for each in changes
+            }:
+                is_broken |= await self._report(obj)
+        if is_broken and not self.leaving.parts:
+            raise ConfigurationError(
+                "it would not work there, so nothing was changed; bring what is missing there, or give --leave-behind"
+            )
+
+    async def _report(self, obj: ObjectPlan) -> bool:
+        """Name what a workload leaves behind, and what is shared; return whether it would not work."""
+        before = {row.cluster for row in obj.rows if row.before is not None}
+        gained = frozenset(row.cluster for row in obj.rows if row.after is not None) - before
+        if not gained:
+            return False
+        around = await read_surroundings(self.host, self.world, obj.namespace, before | gained)
+        identity = Identity(obj.resource.group, obj.resource.kind, obj.namespace, obj.name)
+        application, owners = around.application(identity)
+        missing = await find_missing(self.host, around, application, gained)
+        for part, others in shared_parts(application, owners).items():
+            print(f"{part} is also a part of {', '.join(map(str, others))}, and stays reachable from there")
+        for line in missing.lines(str(identity)):
+            print(line)
+        return missing.is_broken
 
 
 def _check(wish: Wish, plan: Plan, changes: Sequence[ObjectChange], *, may_leave_volumes: bool) -> None:

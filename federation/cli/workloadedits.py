@@ -1,15 +1,16 @@
-"""Change workloads by one patch each: show the plan, then write it, and wait until the members are as planned.
+"""Change workloads by one patch each: show the plan, then write it, and wait until the pods run as planned.
 
 `fedctl rebalance` and `fedctl migrate` differ in the patch, and in what they refuse.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
 
-from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.errors import ConfigurationError
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import Object, Resource
+from federation.cli.applications.running import Workload, wait_running
 from federation.cli.plan.command import make_planner, wait_as_planned
 from federation.cli.plan.output import print_plan
 from federation.plans.edits import Edit, Verb, describe_object, dry_run
@@ -22,12 +23,24 @@ from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federate
 from federation.terminal.kubeconfigcontext import KubeconfigContext
 from federation.terminal.printing import make_console
 
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
+
 _OBJECTS_MAX = 50
-Check = Callable[[Plan, Sequence[ObjectChange]], None]
+PatchOf = Callable[[Resource, str, str], Awaitable[Object]]
+"""Returns the merge patch of a workload by kind, namespace and name."""
+Check = Callable[[Plan, Sequence[ObjectChange]], Awaitable[None]]
 """Raises ConfigurationError to refuse a plan."""
 
 
-def accept(_: Plan, __: Sequence[ObjectChange]) -> None:
+class Intent(NamedTuple):
+    """The patches of the workloads, and the check of the plan that follows from them."""
+
+    patch_of: PatchOf
+    check: Check
+
+
+async def accept(_: Plan, __: Sequence[ObjectChange]) -> None:
     """Accept every plan."""
 
 
@@ -36,37 +49,40 @@ async def plan_and_apply(
     targets: Sequence[str],
     namespace: str,
     *,
-    prepare: Callable[[Collection[str], datetime], tuple[Object, Check]],
+    prepare: Callable[["HTTPClient", ObjectSet, datetime], Intent],
     is_divided: bool = False,
     is_only_moves: bool = False,
     is_dry_run: bool,
     timeout_s: float,
 ) -> int:
-    """Print what moves and, unless it is a dry run, move it; return 1 if members are not as planned in time.
+    """Print what moves and, unless it is a dry run, move it; return 1 if its pods do not run as planned in time.
 
-    `prepare` returns the merge patch of every target and the check of the plan, for the clusters that exist at a time.
-    `is_divided`: kinds without replicas to divide are refused. `is_only_moves`: without a move nothing is
-    written.
+    `prepare` returns what is intended, for the objects at a time. `is_divided`: kinds without replicas to divide are
+    refused. `is_only_moves`: without a move nothing is written.
     """
-    async with make_planner(context) as planner:
+    async with make_planner(context) as planner, context.client() as host:
         world, now = await read_inventory(planner.host), planner.clock.now()
-        patch, check = prepare([cluster["metadata"]["name"] for cluster in world.list(FEDERATED_CLUSTERS)], now)
-        edits = await _edits(planner, world, targets, namespace, patch, is_divided=is_divided)
+        intent = prepare(host, world, now)
+        edits = await _edits(planner, world, targets, namespace, intent.patch_of, is_divided=is_divided)
         changes = [await dry_run(planner.host, edit) for edit in edits]
         result = await planner.plan(world, changes)
         took = f"{to_count(result.examined, 'object')} examined"
         print_plan(make_console(), result, has_diffs=False, is_explained=False, objects_max=_OBJECTS_MAX, took=took)
-        check(result, changes)
+        await intent.check(result, changes)
         is_changed = not is_only_moves and any(change.before != change.after for change in changes)
         if is_dry_run or not (result.changed or is_changed):
             return 0
         saved = to_plan_file(result, world, edits, changes, ())
+        deadline_s = planner.clock.monotonic() + timeout_s
         await apply_edits(planner.host, edits, [change.before for change in changes])
-        return await wait_as_planned(planner, saved, timeout_s)
+        if code := await wait_as_planned(planner, saved, timeout_s):
+            return code
+        workloads = [Workload(edit.resource, edit.namespace, edit.name) for edit in edits]
+        return await wait_running(host, workloads, planner.clock, deadline_s, timeout_s)
 
 
 async def _edits(
-    planner: Planner, world: ObjectSet, targets: Sequence[str], namespace: str, patch: Object, *, is_divided: bool
+    planner: Planner, world: ObjectSet, targets: Sequence[str], namespace: str, patch_of: PatchOf, *, is_divided: bool
 ) -> list[Edit]:
     """Return the write of each object."""
     kinds, edits = ServedKinds(planner.host), list[Edit]()
@@ -80,5 +96,5 @@ async def _edits(
             title = describe_object(resource, where, name)
             lacks = f"replicas of {resource.plural} are not divided" if is_divided else "the kind is not federated"
             raise ConfigurationError(f"{title}: {lacks}; give a workload")
-        edits.append(Edit(target, Verb.MERGE, resource, where, name, patch))
+        edits.append(Edit(target, Verb.MERGE, resource, where, name, await patch_of(resource, where, name)))
     return edits

@@ -121,7 +121,8 @@ def test_a_rebalance_moves_what_avoid_disruption_keeps(fed: Federation, tmp_path
         fed.kubectl.json("get", "deployment", "web", "-n", "even")["metadata"]["annotations"].get(names.REBALANCE)
         is None
     )
-    assert run(fed, "rebalance", "deployment/web", "-n", "even").stdout.endswith("as planned: deployment/web in even\n")
+    done = run(fed, "rebalance", "deployment/web", "-n", "even").stdout
+    assert done.endswith("running: deployment/web in even: 2 in member-2, 2 in member-3\n")
     for member in ("member-2", "member-3"):
         eventually(
             lambda at=member: fed.api("even", member=at).get("deployments", "web")["spec"]["replicas"],  # type: ignore[misc]  # bound here
@@ -144,7 +145,7 @@ def test_a_migration_shows_its_moves_and_refuses_what_does_not_fit(fed: Federati
     shown = run(fed, "migrate", "deployment/web", "-n", "moved", "--to", "member-3", "--dry-run").stdout
     assert "1 object rescheduled; 2 replicas move" in shown
     done = run(fed, "migrate", "deployment/web", "-n", "moved", "--to", "member-3").stdout
-    assert done.endswith("as planned: deployment/web in moved\n")
+    assert done.endswith("as planned: deployment/web in moved\nrunning: deployment/web in moved: 2 in member-3\n")
     eventually(
         lambda: fed.api("moved", member="member-3").get("deployments", "web")["spec"]["replicas"],
         lambda replicas: replicas == 2,

@@ -126,12 +126,20 @@ def test_a_namespace_is_imported_with_what_its_workloads_need_and_can_be_moved(f
     there("label", "namespace", "whole", "team=shop")
     there("create", "configmap", "settings", "-n", "whole", "--from-literal=a=1")
     there("create", "service", "clusterip", "web", "-n", "whole", "--tcp=80")
+    there("create", "priorityclass", "gold", "--value=1000")
+    there("run", "debug", "-n", "whole", "--image=busybox")
     deployment = a_deployment("web", replicas=2)
     deployment["spec"]["template"]["spec"]["volumes"] = [{"name": "s", "configMap": {"name": "settings"}}]
+    deployment["spec"]["template"]["spec"]["priorityClassName"] = "gold"
     there.apply(*within("whole", deployment))
-    before = eventually(lambda: pods_of(fed, "member-2", "whole"), lambda seen: len(seen) == 2)
+    before = eventually(lambda: pods_of(fed, "member-2", "whole"), lambda seen: len(seen) == 3)
 
+    alone = run(fed, "import", "--from-cluster", "member-2", "deployment/web", "-n", "whole", "--dry-run")
+    assert "left in member-2: service/web, which exposes deployment/web: import it with" in alone
+    assert "1 object can be" in alone, "the namespace, which the host lacks, is made with it"
     shown = run(fed, "import", "--from-cluster", "member-2", "namespace/whole", "--dry-run")
+    assert "left in member-2: pod/debug: it has no controller" in shown
+    assert "deployment/web needs in each cluster that it moves to: PriorityClass gold" in shown
     assert "nothing was imported: --dry-run; 3 objects can be" in shown
     assert "kube-root-ca.crt" not in shown
     assert fed.kubectl("get", "namespace", "whole", "--ignore-not-found") == ""
@@ -144,7 +152,16 @@ def test_a_namespace_is_imported_with_what_its_workloads_need_and_can_be_moved(f
 
     patch = '{"metadata":{"labels":{"division":"anyhow"}},"spec":{"schedulingMode":"Divide","placement":null}}'
     fed.kubectl("patch", "pp", "import-member-2", "-n", "whole", "--type=merge", "-p", patch)
-    run(fed, "migrate", "deployment/web", "-n", "whole", "--to", "member-3")
+    refused = run(fed, "migrate", "deployment/web", "-n", "whole", "--to", "member-3", code=1)
+    assert "member-3 has no PriorityClass gold, which deployment/web needs" in refused
+    late = ("--leave-behind", "--timeout", "8")
+    waited = run(fed, "migrate", "deployment/web", "-n", "whole", "--to", "member-3", *late, code=1)
+    assert "deployment/web in whole: 0 of 2 replicas run in member-3: " in waited
+    assert "no PriorityClass with name gold was found" in waited
+    fed.member("member-3")("create", "priorityclass", "gold", "--value=1000")
+    moved = run(fed, "migrate", "deployment/web", "-n", "whole", "--to", "member-3")
+    assert "running: deployment/web in whole: 2 in member-3" in moved
+    assert fed.api("whole", member="member-3").get("services", "web")["spec"]["selector"] == {"app": "web"}
     eventually(lambda: len(pods_of(fed, "member-3", "whole")), lambda count: count == 2)
     settings = eventually(lambda: fed.api("whole", member="member-3").find("configmaps", "settings"), bool)
     assert settings["data"] == {"a": "1"}

@@ -24,7 +24,9 @@ _JOB_LABELS = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid
 _SERVICE_ALLOCATED = ("clusterIP", "clusterIPs", "healthCheckNodePort", "ipFamilies", "ipFamilyPolicy")
 _NOT_IMPORTED = frozenset(("Namespace", "Pod", "CustomResourceDefinition", "PersistentVolume"))
 _OF_EVERY_NAMESPACE = frozenset((("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")))
-_OF_CONTROLLERS = frozenset(("Endpoints", "EndpointSlice", "Event", "Lease", "ReplicaSet", "ControllerRevision"))
+_OF_CONTROLLERS = frozenset(("Endpoints", "Event", "Lease", "ReplicaSet", "ControllerRevision"))
+_MANAGERS_OF_SLICES = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
+_MANAGED_SLICE = "endpointslice.kubernetes.io/managed-by"
 _KEYS_MAX = 2000
 """Of objects that are searched for defaults: every key costs a pass over the object."""
 
@@ -34,6 +36,8 @@ def import_problem(live: Mapping[str, Any]) -> str:
     metadata, kind = live["metadata"], str(live.get("kind"))
     if kind in _NOT_IMPORTED:
         return f"objects of kind {kind} are not imported; import the workloads that need it"
+    if kind == "EndpointSlice":
+        return "addresses that are written by hand are those of one cluster; create the object where it is needed"
     if metadata.get("deletionTimestamp"):
         return "it is being deleted"
     managed = (metadata.get("labels") or {}).get(names.MANAGED_LABEL)
@@ -47,8 +51,12 @@ def import_problem(live: Mapping[str, Any]) -> str:
 
 
 def is_made_by_cluster(live: Mapping[str, Any]) -> bool:
-    """Return whether every cluster makes the object by itself in each namespace; such an object is not imported."""
-    kind, name = live.get("kind"), live["metadata"]["name"]
+    """Return whether a cluster makes the object by itself, in each namespace or from others; it is not imported."""
+    metadata = live["metadata"]
+    kind, name = live.get("kind"), metadata["name"]
+    if kind == "EndpointSlice":
+        labels = metadata.get("labels") or {}
+        return labels.get(_MANAGED_SLICE) in _MANAGERS_OF_SLICES or labels.get(names.MANAGED_LABEL) == "true"
     if kind == "Secret":
         return live.get("type") in ("kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token")
     return (kind, name) in _OF_EVERY_NAMESPACE or kind in _OF_CONTROLLERS

@@ -14,6 +14,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import dotpaths
 from federation.apimachinery.jsonpatch import parse_pointer
+from federation.apimachinery.resources import GroupKind
 from federation.planning.clusters.deviceclaims import DEVICE_GROUP, KINDS
 from federation.planning.components import pod_specs_of
 from federation.planning.federatedobject.placements import effective_placement
@@ -28,6 +29,7 @@ from federation.planning.followers.references import (
     listed_followers,
 )
 from federation.planning.followers.references import pod_references as references_of_pod
+from federation.planning.followers.ties import may_be_taken_along
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.podspec import pod_spec_path
 from federation.planning.rendering.memberobject import Renderer, RenderError
@@ -51,8 +53,7 @@ _FOLLOWER_KINDS = frozenset(
         ("", "Secret"),
         ("", "PersistentVolumeClaim"),
         ("", "ServiceAccount"),
-        ("", "Service"),
-        ("networking.k8s.io", "Ingress"),
+        ("gateway.networking.k8s.io", "Gateway"),
         *((DEVICE_GROUP, kind) for kind in KINDS.values()),
     )
 )
@@ -70,13 +71,15 @@ NO_FOLLOWERS = LeaderPlan({})
 
 
 def may_follow(group: str, kind: str, type_: FederatedType | None) -> bool:
-    """Return True if objects of this kind may follow: dependencies of workloads, and types that scale them.
+    """Return True if objects of this kind may follow: what workloads refer to, and what refers to them (`ties.py`).
 
     Leader kinds never follow, so that no object follows itself through others.
     """
     if (group, kind) in _FOLLOWER_KINDS:
         return True
-    return type_ is not None and bool(type_.scale_target_ref_path) and not is_leader_type(type_)
+    if type_ is not None and is_leader_type(type_):
+        return False
+    return may_be_taken_along(GroupKind(group, kind), type_)
 
 
 def is_leader_type(type_: FederatedType) -> bool:
@@ -86,10 +89,10 @@ def is_leader_type(type_: FederatedType) -> bool:
 
 def is_leader(template: Mapping[str, Any], type_: FederatedType | None) -> bool:
     """Return True if the object has pods, and so may lead; `type_` is its federated type, None without one."""
-    return bool(_pod_path(template, type_)) or (type_ is not None and bool(type_.components.rules))
+    return bool(pod_path_of(template, type_)) or (type_ is not None and bool(type_.components.rules))
 
 
-def _pod_path(template: Mapping[str, Any], type_: FederatedType | None) -> tuple[str, ...]:
+def pod_path_of(template: Mapping[str, Any], type_: FederatedType | None) -> tuple[str, ...]:
     """Return the keys of the pod spec, () without one.
 
     A kind that we do not know has it where its type says, or else in `spec.template` if that has containers.
@@ -161,7 +164,7 @@ def plan_leader(
 
 def dependencies_of(workload: Mapping[str, Any], type_: FederatedType | None = None) -> set[Reference]:
     """Return the objects that the pods of a workload refer to; none when it has no pods."""
-    if path := _pod_path(workload, type_):
+    if path := pod_path_of(workload, type_):
         return references_of_pod(dotpaths.get(workload, path))
     specs = pod_specs_of(workload, type_.components) if type_ is not None else ()
     return {reference for spec in specs for reference in references_of_pod(spec)}
@@ -214,7 +217,7 @@ def _overridden_needs(
     federated: Mapping[str, Any], type_: FederatedType, placement: frozenset[str]
 ) -> Iterable[tuple[str, set[Reference]]]:
     """Yield the dependencies of the pods in each cluster whose overrides may introduce a reference."""
-    pod_path = _pod_path(federated["spec"]["template"], type_)
+    pod_path = pod_path_of(federated["spec"]["template"], type_)
     may_refer = partial(_may_refer, pod_path=pod_path) if pod_path else bool  # components may be anywhere
     for cluster, rendered in _overridden(federated, type_, placement, may_refer):
         yield cluster, dependencies_of(rendered, type_)

@@ -157,6 +157,7 @@ def test_what_cannot_be_imported_is_named_with_a_remedy(kind: str, metadata: dic
         ("Secret", "token", {"type": "kubernetes.io/service-account-token"}, True),
         ("Secret", "token", {"type": "Opaque"}, False),
         ("Endpoints", "web", {}, True),
+        ("EndpointSlice", "by-hand", {}, False),
         ("Deployment", "web", {}, False),
     ],
 )
@@ -202,3 +203,13 @@ def test_an_import_that_has_begun_is_known_by_what_it_wrote() -> None:
     assert is_import_begun(source, "east")
     assert not is_import_begun(source, "west")
     assert not is_import_begun(a_deployment("web", 2), "east")
+
+
+def test_slices_of_controllers_are_not_imported_and_those_written_by_hand_are_named() -> None:
+    labels = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
+    assert is_made_by_cluster({"kind": "EndpointSlice", "metadata": {"name": "web-1", "labels": labels}})
+    assert is_made_by_cluster(
+        {"kind": "EndpointSlice", "metadata": {"name": "x", "labels": {names.MANAGED_LABEL: "true"}}}
+    )
+    problem = import_problem({"kind": "EndpointSlice", "metadata": {"name": "by-hand"}})
+    assert problem.startswith("addresses that are written by hand")

