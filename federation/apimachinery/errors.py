@@ -34,6 +34,7 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     │   ├── MigrationError, AdoptionError: in annotations
     │   ├── OrdinalError, NotDerivableError: in divisions of StatefulSets, in kinds that policies select
     │   ├── ComponentError, ClaimError: in the components of an object with several kinds of pods, in claims for devices
+    │   ├── TieError: in the paths by which objects belong to workloads
     │   ├── AllocationError: in the counts of a UnitedDeployment's subsets
     │   ├── MetricsError: in the metrics of an autoscaler's pods
     │   ├── PathError, KeyMissingError, _Malformed: in requests

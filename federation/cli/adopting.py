@@ -20,12 +20,12 @@ from federation.apimachinery.errors import ApiError, ClusterError, Configuration
 from federation.apimachinery.listening import Patience
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.apiserver.semantics.kinds.builtin import builtin_kinds
+from federation.cli.applications.deliveryview import read_delivery
 from federation.cli.applications.imports import describe_applications
 from federation.cli.foundobjects import Found, NamespaceContent, read_member, read_namespace
 from federation.cli.plan.command import make_planner
 from federation.cli.previoushosts import refuse_running_host
 from federation.cli.rendered import STYLES, read_manifests, to_lines
-from federation.cli.whydelivery import read_delivery
 from federation.client.storedkinds import StoredKinds
 from federation.planning.federatedobject.imported import (
     adoption_annotations,
@@ -195,7 +195,8 @@ async def import_objects(
         is_namespaced = found[0].resource.namespaced
         if is_namespaced:
             edits += await _namespace_edits(host, cluster, scope.namespace)
-            followers = await describe_applications(host, world, cluster, scope.namespace, found, left)
+            lives = [each.live for each in found]
+            followers = await describe_applications(host, world, cluster, scope.namespace, lives, left)
         edits += [] if policy else await _policy_edits(host, cluster, scope.namespace if is_namespaced else "")
         label = _policy_label(is_namespaced=is_namespaced), policy or _policy_name(cluster)
         new = [each for each in found if each not in begun]

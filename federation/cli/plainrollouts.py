@@ -11,7 +11,7 @@ from federation.apimachinery import conditions
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError
 from federation.apimachinery.resources import PODS, Object, Resource
 from federation.apimachinery.selectors import format_label_selector
-from federation.cli.whydelivery import read_delivery
+from federation.cli.applications.deliveryview import read_delivery
 from federation.planning.status.podproblems import find_problem
 from federation.planning.steps.strategy import is_paused as is_workload_paused
 from federation.planning.steps.strategy import pause_patch

@@ -24,7 +24,8 @@ from federation.apimachinery.clock import SystemClock, from_rfc3339, to_rfc3339_
 from federation.apimachinery.errors import ConfigurationError, Forbidden, NotFound
 from federation.apimachinery.resources import Object, Resource
 from federation.cli import whylist
-from federation.cli.whydelivery import Delivery, print_delivery, read_delivery
+from federation.cli.applications.deliveryview import Delivery, read_delivery
+from federation.cli.whydelivery import print_delivery
 from federation.cli.whydiff import print_difference
 from federation.cli.whyfollowers import FederationState, FollowerPlacement, print_following, read_federation_state
 from federation.cli.whypolicy import is_policy, why_policy

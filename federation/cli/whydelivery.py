@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -10,33 +10,11 @@ from rich.markup import escape
 from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import SystemClock, from_rfc3339
-from federation.apimachinery.errors import ConfigurationError, Forbidden
-from federation.apimachinery.resources import Resource
-from federation.terminal.kubeconfigcontext import get_json
+from federation.cli.applications.deliveryview import Delivery
 from federation.terminal.plaintext import to_age
 from federation.terminal.printing import make_table, print_field, print_table
 
-if TYPE_CHECKING:
-    from federation.client.http import HTTPClient
-
-Delivery = Mapping[str, Any]
-"""The answer of `/federation/v1/delivery`."""
 _PLACED = {True: "yes", False: "no"}
-_PATH = "/federation/v1/delivery"
-
-
-async def read_delivery(host: "HTTPClient", resource: Resource, namespace: str, name: str) -> Delivery:
-    """Return where the object is; without clusters when it is not federated, or when the server does not tell."""
-    parameters = {"group": resource.group, "kind": resource.kind, "name": name}
-    if resource.namespaced:
-        parameters["namespace"] = namespace
-    try:
-        answer = await get_json(host, _PATH, parameters)
-    except (ConfigurationError, Forbidden):
-        # An earlier version has no such path, and a user may be allowed to read the journal only.
-        return {"conditions": [], "clusters": []}
-    assert isinstance(answer, dict)
-    return answer
 
 
 def print_delivery(console: Console, delivery: Delivery) -> None:

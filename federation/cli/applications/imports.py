@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from federation.api import names
 from federation.apimachinery.amounts import first_of
 from federation.apimachinery.ownerreferences import controller_of
+from federation.apimachinery.resources import Object
 from federation.cli.applications.surroundings import Surroundings, read_surroundings
-from federation.cli.foundobjects import Found
 from federation.planning.applications.graph import Application, identity_of_object
 from federation.planning.applications.moving import listable_parts, reason_to_stay, with_listed
 from federation.planning.applications.needs import needs_of
@@ -27,7 +27,7 @@ async def describe_applications(
     world: ObjectSet,
     cluster: str,
     namespace: str,
-    found: Sequence[Found],
+    found: Sequence[Object],
     named: Collection[str],
 ) -> dict[str, dict[str, str]]:
     """Print what is left in the member of the applications of the objects, and what these need in a cluster.
@@ -36,7 +36,7 @@ async def describe_applications(
     are imported follow their workload, by the workload's title.
     """
     around = await read_surroundings(host, world, namespace, (cluster,))
-    imported = {identity_of_object(each.live): each.title for each in found}
+    imported = {identity_of_object(each) for each in found}
     mine = [each for each in around.applications() if each.identity in imported]
     for line in _left(mine, around, cluster, imported, named):
         print(line)
@@ -51,7 +51,7 @@ async def describe_applications(
             if Identity(each.group, each.kind, namespace, each.name) in imported
         ]
         if (text := with_listed(application.workload, listed)) is not None:
-            followers[imported[application.identity]] = {names.FOLLOWERS: text}
+            followers[str(application.identity)] = {names.FOLLOWERS: text}
     return followers
 
 

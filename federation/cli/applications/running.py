@@ -14,10 +14,10 @@ from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError
 from federation.apimachinery.resources import Resource
+from federation.cli.applications.deliveryview import read_delivery
 from federation.cli.members.access import Member
 from federation.cli.members.fanout import describe_problem
 from federation.cli.members.lookup import Scope, read_one, read_pods
-from federation.cli.whydelivery import read_delivery
 from federation.planning.applications.notrunning import why_not_running
 from federation.plans.edits import describe_object
 
@@ -114,13 +114,11 @@ async def _describe(host: "HTTPClient", late: _Late) -> str:
         left = f"{to_count(ready, 'replica')} still there" if ready else "still there"
         return f"{workload.title}: {left} in {cluster}: {message}"
     text = f"{workload.title}: {ready} of {to_count(wanted, 'replica')} run in {cluster}"
-    if message:
-        return f"{text}: {message}"
     member = Member(host, cluster, _PATIENCE_S)
     try:
         live = await read_one(member, workload.resource, workload.namespace, workload.name)
         pods = await read_pods(member, workload.resource, Scope(workload.namespace), workload.name) if live else []
-        reason = why_not_running(live, pods)
+        reason = why_not_running(live, pods) or message or "its pods are not ready yet"
     except (ApiError, ClusterError, ConfigurationError) as error:
         reason = f"the reason cannot be read: {describe_problem(cluster, error)}"
     return f"{text}: {reason}"

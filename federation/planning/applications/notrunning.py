@@ -5,25 +5,27 @@ from typing import Any
 
 from federation.apimachinery import conditions
 
-_UNSAID = "its pods are not ready yet"
+_UNNAMED = "its pods cannot be created"
 _LENGTH_MAX = 300
 
 
 def why_not_running(workload: Mapping[str, Any] | None, pods: Iterable[Mapping[str, Any]]) -> str:
-    """Return the first reason that Kubernetes gives: pods that cannot be created, scheduled, started, or made ready."""
+    """Return the first reason that Kubernetes gives, "" if it gives none: pods cannot be created, scheduled, started or
+    made ready.
+    """
     if workload is None:
         return "it is not there yet"
     stated = (workload.get("status") or {}).get("conditions")
     failure = conditions.find(stated, "ReplicaFailure") or {}
     if failure.get("status") == "True":
-        return _shortened(str(failure.get("message") or failure.get("reason") or _UNSAID))
+        return _shortened(str(failure.get("message") or failure.get("reason") or _UNNAMED))
     for pod in pods:
         if reason := _of_pod(pod):
             return _shortened(f"pod {pod['metadata']['name']}: {reason}")
     progressing = conditions.find(stated, "Progressing") or {}
     if progressing.get("status") == "False":
-        return _shortened(str(progressing.get("message") or progressing.get("reason") or _UNSAID))
-    return _UNSAID
+        return _shortened(str(progressing.get("message") or progressing.get("reason") or _UNNAMED))
+    return ""
 
 
 def _of_pod(pod: Mapping[str, Any]) -> str:
