@@ -19,6 +19,7 @@ from federation.planning.accounts.names import QUOTA_CLAIM
 from federation.planning.federatedobject.finished import evidence_by_cluster
 
 PODS = "pods"
+_WITHHELD = "QuotaExceeded"
 _AS_WANTED = frozenset(("OK", "Kept", "Finished"))
 
 
@@ -105,5 +106,10 @@ def has_reported(federated: Mapping[str, Any], generation: int, clusters: Abstra
     status = federated.get("status") or {}
     if int(status.get("syncedGeneration") or 0) < generation:
         return False
-    entries = {str(entry.get("cluster")): entry.get("status") for entry in status.get("clusters") or ()}
+    # Where content is withheld and nothing was there before, nothing is there.
+    entries = {
+        str(entry.get("cluster")): entry.get("status")
+        for entry in status.get("clusters") or ()
+        if entry.get("status") != _WITHHELD or entry.get("lastObservedGeneration")
+    }
     return entries.keys() <= clusters and _AS_WANTED.issuperset(entries.values())
