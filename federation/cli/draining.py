@@ -6,6 +6,7 @@ replicas stay (docs/reference/failover.md). This module writes nothing but the t
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -59,8 +60,8 @@ def drain_command(
     """Move the workloads of a member to other members.
 
     New replicas run elsewhere before the present ones end. Workloads with state, volumes, CustomResourceDefinitions and
-    namespaces stay. Ends when nothing more can leave, and lists what stays and why; exits with 1 if that is for lack of
-    room, a budget or time. `fedctl uncordon` undoes it.
+    namespaces stay. Ends when nothing more can leave, and lists what stays and why. Exit code: 0 no workload is left in
+    the member, 1 one is, by design or for lack of room, a budget or time. `fedctl uncordon` undoes it.
     """
     target = KubeconfigContext(kubeconfig, context)
     if dry_run:
@@ -95,7 +96,8 @@ async def drain(context: KubeconfigContext, name: str, *, timeout_s: float) -> i
             if not moving or patience.is_over():
                 break
             await asyncio.sleep(_POLL_S)
-    late = [Item(item.name, item.replicas, f"did not leave within {timeout_s:g} s") for item in moving]
+    why = f"did not leave within {timeout_s:g} s"
+    late = [replace(item, stay=why, is_expected=False) for item in moving]
     for line in _shown(
         [
             item.to_text(f"{'stay' if item.replicas > 1 else 'stays'}: {item.stay}")
@@ -103,9 +105,14 @@ async def drain(context: KubeconfigContext, name: str, *, timeout_s: float) -> i
         ]
     ):
         print(line)
-    has_failed = bool(late) or any(not item.is_expected for item in items)
-    print(f'cluster "{name}" ' + ("is not empty" if has_failed else "is drained"))
-    return 1 if has_failed else 0
+    in_it = [item for item in (*items, *late) if item.stay and not item.is_expected]
+    if not in_it:
+        print(f'cluster "{name}" is drained')
+        return 0
+    replicas = sum(item.replicas for item in in_it)
+    running = f" with {to_count(replicas, 'replica')}" if replicas else ""
+    print(f'cluster "{name}" is not empty: {to_count(len(in_it), "object")}{running} still in it')
+    return 1
 
 
 def _stays(item: Item) -> bool:

@@ -12,19 +12,25 @@ from federation.apimachinery.resources import Object, group_kind_of
 from federation.client.client import Client
 from federation.planning.failover.evictionrecord import StayReason, eviction_record
 from federation.planning.federatedobject.placements import current_clusters, departed_clusters, placement_of
+from federation.planning.followers.leaderplan import is_leader
 
-_EXPECTED = frozenset((StayReason.KEPT, StayReason.NEVER, StayReason.STATE))
-"""Reasons for which replicas stay by design; a drain that ends with them is complete."""
+_BY_DESIGN = frozenset((StayReason.KEPT, StayReason.NEVER, StayReason.STATE))
+"""Reasons for which objects stay by design; a drain that ends with them is complete if they have no pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An object that is in the cluster: its name, what it has there, and why it stays, "" while it may leave."""
+    """An object that is in the cluster: its name, what it has there, and why it stays, "" while it may leave.
+
+    `is_expected` is False if the cluster is not drained as long as the object is there. `has_pods` is True for a
+    workload that is not scaled to zero.
+    """
 
     name: str
     replicas: int
     stay: str = ""
     is_expected: bool = True
+    has_pods: bool = False
 
     def to_text(self, text: str) -> str:
         """Return a line about the object; one without replicas, such as a Service, is named alone."""
@@ -50,13 +56,16 @@ def item_of(federated: Object, type_: FederatedType, cluster: str) -> Item:
     if replicas is None:
         replicas = type_.replicas(template) or 0
     name, stay = f"{template['kind']} {where}", eviction_record(federated).stays.get(cluster)
+    has_pods = is_leader(template, type_) and (not type_.paths.replicas_spec or replicas > 0)
     if stay is not None:
-        return Item(name, replicas, stay.message, is_expected=stay.reason in _EXPECTED)
+        is_expected = stay.reason in _BY_DESIGN and not has_pods
+        return Item(name, replicas, stay.message, is_expected=is_expected, has_pods=has_pods)
     scheduled = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED) or {}
     if scheduled.get("status") == "False" and cluster in placement_of(federated, names.GLOBAL_SCHEDULER):
         # Without a decision it keeps its placement, whatever happens to the cluster.
-        return Item(name, replicas, str(scheduled.get("message") or scheduled.get("reason")), is_expected=False)
-    return Item(name, replicas)
+        why = str(scheduled.get("message") or scheduled.get("reason"))
+        return Item(name, replicas, why, is_expected=False, has_pods=has_pods)
+    return Item(name, replicas, has_pods=has_pods)
 
 
 async def _federated(host: Client) -> list[Object]:

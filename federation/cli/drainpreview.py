@@ -29,7 +29,7 @@ _TOLERATES = "its policy tolerates the drain"
 
 
 async def preview(context: KubeconfigContext, name: str) -> int:
-    """Print what would leave a member and what would stay; return 1 if something would stay that should leave."""
+    """Print what would leave a member and what would stay; return 1 if a workload would stay."""
     async with make_planner(context) as planner:
         host, world = planner.host, await read_inventory(planner.host)
         cluster = await host.get(FEDERATED_CLUSTERS, name)  # NotFound for a wrong name
@@ -40,7 +40,7 @@ async def preview(context: KubeconfigContext, name: str) -> int:
         disruptions = list(map(disruptions_of, (await host.list(FEDERATED_ROLLOUTS)).items))
         types, policies, claims = await read_types(host), await read_policies(host), await read_access_modes(host)
     plans = {(plan.namespace, plan.federated_name): plan for plan in forecast.objects}
-    lacking = objects = held = 0
+    lacking = objects = held = kept = 0
     for federated in world.federated():
         type_, policy = type_of(federated, types), policies.policy_of(federated)
         if type_ is None or policy is None or name not in placement_of(federated, names.GLOBAL_SCHEDULER):
@@ -58,6 +58,7 @@ async def preview(context: KubeconfigContext, name: str) -> int:
             print(item.to_text("would leave"))
         if not why and reason == _NO_ROOM:
             lacking, objects = lacking + staying, objects + 1
+        kept += bool(why) and item.has_pods
         held += not why and bool(reason) and reason not in (_NO_ROOM, _TOLERATES)
     if lacking:
         print(f"other clusters have no room for {to_count(lacking, 'replica')} of {to_count(objects, 'object')}")
@@ -65,11 +66,13 @@ async def preview(context: KubeconfigContext, name: str) -> int:
         print(f"{to_count(held, 'object')} would stay until the reason ends; the others fit into other clusters")
     else:
         print("everything that may leave fits into other clusters")
+    if kept:
+        print(f"the cluster would not be drained: {to_count(kept, 'workload')} would stay in it by design")
     views = budgeted_clusters(world.list(FEDERATED_CLUSTERS), disruptions)
     blocked = find_blocked(name, views, budgets, SystemClock().now())
     if blocked is not None:
         print(blocked.message)
-    return 1 if blocked is not None or lacking or held else 0
+    return 1 if blocked is not None or lacking or held or kept else 0
 
 
 def _forecast(plan: ObjectPlan | None, cluster: str, replicas: int) -> tuple[int, str]:

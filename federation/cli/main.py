@@ -76,6 +76,10 @@ class _Commands(CommandTable):
         },
         "Explain and plan": {
             "why": ("federation.cli.why", "Explain where an object runs, and why."),
+            "app": (
+                "federation.cli.applications.command",
+                "Show what belongs to a workload, and what a cluster lacks for it.",
+            ),
             "plan": ("federation.cli.plan.command", "Show what a change would do, without changing anything."),
             "apply-plan": ("federation.cli.plan.command", "Apply a saved plan if it is still valid."),
             "review": (

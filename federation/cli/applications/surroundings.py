@@ -41,6 +41,11 @@ class Reading:
     objects: Mapping[GroupKind, Sequence[Object]] = field(default_factory=dict)
     problems: Sequence[str] = ()
 
+    def has(self, identity: Identity) -> bool:
+        """Return whether the member has the object."""
+        objects = self.objects.get(GroupKind(identity.group, identity.kind), ())
+        return any(identity_of_object(obj) == identity for obj in objects)
+
     def all(self) -> Iterable[Object]:
         """Return all objects."""
         return (obj for objects in self.objects.values() for obj in objects)
