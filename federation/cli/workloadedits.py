@@ -58,7 +58,8 @@ async def plan_and_apply(
     """Print what moves and, unless it is a dry run, move it; return 1 if its pods do not run as planned in time.
 
     `prepare` returns what is intended, for the objects at a time. `is_divided`: kinds without replicas to divide are
-    refused. `is_only_moves`: without a move nothing is written.
+    refused. `is_only_moves`: without a move nothing is written, and nothing is waited for. Without it, a move that was
+    decided earlier is waited for, so that a script may repeat the command.
     """
     async with make_planner(context) as planner, context.client() as host:
         world, now = await read_inventory(planner.host), planner.clock.now()
@@ -70,13 +71,15 @@ async def plan_and_apply(
         print_plan(make_console(), result, has_diffs=False, is_explained=False, objects_max=_OBJECTS_MAX, took=took)
         await intent.check(result, changes)
         is_changed = not is_only_moves and any(change.before != change.after for change in changes)
-        if is_dry_run or not (result.changed or is_changed):
+        has_work = bool(result.changed or is_changed)
+        if is_dry_run or (is_only_moves and not has_work):
             return 0
-        saved = to_plan_file(result, world, edits, changes, ())
         deadline_s = planner.clock.monotonic() + timeout_s
-        await apply_edits(planner.host, edits, [change.before for change in changes])
-        if code := await wait_as_planned(planner, saved, timeout_s):
-            return code
+        if has_work:
+            saved = to_plan_file(result, world, edits, changes, ())
+            await apply_edits(planner.host, edits, [change.before for change in changes])
+            if code := await wait_as_planned(planner, saved, timeout_s):
+                return code
         workloads = [Workload(edit.resource, edit.namespace, edit.name) for edit in edits]
         return await wait_running(host, workloads, planner.clock, deadline_s, timeout_s)
 

@@ -68,11 +68,12 @@ async def show(context: KubeconfigContext, target: str, namespace: str, clusters
         around = await read_surroundings(host, world, identity.namespace, present | gained)
         application, owners = around.application(identity)
         _print(application, around, shared_parts(application, owners), present)
+        if not gained:
+            return 0
         missing = await find_missing(host, around, application, gained)
     for line in missing.lines(str(identity)):
         print(line)
-    if gained and not missing.is_broken:
-        print(f"it would work in {', '.join(sorted(gained))}")
+    print(f"it would {'not ' if missing.is_broken else ''}work in {', '.join(sorted(gained))}")
     return 1 if missing.is_broken else 0
 
 
@@ -98,8 +99,9 @@ def _print(
     type_ = around.find_type(identity.group, identity.kind)
     if needs := [need.title for need in needs_of(application, type_)]:
         console.print(f"needs in each cluster: {', '.join(needs)}", markup=False, soft_wrap=True)
-    for pod in application.bare_pods:
-        console.print(f"pod/{pod} has no controller, so nothing moves it", markup=False, soft_wrap=True)
+    if application.bare_pods:
+        pods = ", ".join(f"pod/{name}" for name in application.bare_pods)
+        console.print(f"has no controller, so nothing moves it: {pods}", markup=False, soft_wrap=True)
 
 
 def _clusters(part: Part, around: Surroundings) -> list[str]:

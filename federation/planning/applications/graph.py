@@ -124,23 +124,28 @@ def _application(
                 parts[each] = Part(each, relation, to, objects.get(each))
 
     refer(((Relation.NEEDED, _in(identity, ref)) for ref in dependencies_of(workload, type_)), identity)
-    refer(((Relation.LISTED, each) for each in _listed(workload, identity)), identity)
-    waiting = list(linked)
     examined: set[Identity] = set()
-    while True:
-        for each in [part for part in parts.values() if part.identity not in examined and part.obj is not None]:
-            examined.add(each.identity)
-            refer(((Relation.NEEDED, found) for found in _references(each)), each.identity)
-        joining = [
-            (each, tie)
-            for each in waiting
-            if each.identity not in parts and (tie := _tied(each, identity, labels, parts)) is not None
-        ]
-        if not joining:
-            break
-        for joined, (relation, to) in joining:
-            parts[joined.identity] = Part(joined.identity, relation, to, joined.obj)
-        waiting = [each for each in waiting if each.identity not in parts]
+
+    def grow() -> None:
+        """Add what is tied to the parts, and what they refer to, until nothing more is found."""
+        while True:
+            for each in [part for part in parts.values() if part.identity not in examined and part.obj is not None]:
+                examined.add(each.identity)
+                refer(((Relation.NEEDED, found) for found in _references(each)), each.identity)
+            joining = [
+                (each, tie)
+                for each in linked
+                if each.identity not in parts and (tie := _tied(each, identity, labels, parts)) is not None
+            ]
+            if not joining:
+                return
+            for joined, (relation, to) in joining:
+                parts[joined.identity] = Part(joined.identity, relation, to, joined.obj)
+
+    grow()
+    # Last, because commands list what they find: the relation that put it there says more.
+    refer(((Relation.LISTED, each) for each in _listed(workload, identity)), identity)
+    grow()
     bare = sorted(str(pod["metadata"]["name"]) for pod in pods if _is_selected(pod, linked, parts))
     return Application(workload, identity, parts, bare)
 

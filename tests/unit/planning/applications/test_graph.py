@@ -109,6 +109,8 @@ def test_listed_objects_are_parts_and_a_malformed_list_is_ignored() -> None:
     [found] = applications([a_workload("web", account, **{names.FOLLOWERS: listed})], find_type)
     needed = "is needed by deployment/web"
     assert shown(found) == {"serviceaccount/y": needed, "service/x": "is listed by deployment/web"}
+    [found] = applications([a_workload("web", account, **{names.FOLLOWERS: listed}), a_service("x", "web")], find_type)
+    assert shown(found)["service/x"] == "exposes deployment/web", "its own relation says more"
     [found] = applications([a_workload("web", **{names.FOLLOWERS: "["})], find_type)
     assert shown(found) == {}
 
