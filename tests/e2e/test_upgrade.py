@@ -101,9 +101,13 @@ def _objects() -> dict[str, Any]:
         _policy("frozen", config, ["member-3"], schedulingMode="Duplicate"),
         _policy("many", config, ["member-1"], schedulingMode="Duplicate"),
         _policy("data", {"StatefulSet": "apps/v1"}, ["member-1"], schedulingMode="Divide"),
+        _policy("waiting", deployment, ["member-1"], schedulingMode="Divide"),
+        _policy("stopped", deployment, ["member-1", "member-2"], schedulingMode="Duplicate"),
         _web("kept", "kept"),
         _web("orphan", "kept", **{names.ORPHAN: "all"}),
         _web("suspended", "suspended"),
+        _web("waiting", "waiting"),
+        _web("stopped", "stopped"),
         _config("frozen", "frozen"),
         _config("left", "left"),
         *(_config(f"many-{number:02}", "many") for number in range(_MANY)),
@@ -182,6 +186,17 @@ _SUSPENSION = _ours(
         "reason": "volumes are copied",
     },
 )
+_CLUSTER_SUSPENSION = _ours(
+    "ClusterDeliverySuspension",
+    "repair",
+    {
+        "namespaces": [SHOP],
+        "objects": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "stopped"}],
+        "owner": "network@example.com",
+        "reason": "a switch is replaced",
+    },
+    namespace="",
+)
 _FREEZE = _ours(
     "ChangeFreeze",
     "quiet",
@@ -242,19 +257,28 @@ def _fill(old: Federation, environment: Mapping[str, str]) -> None:
     _until_status(old, "one-widgets.example.com", member_1="OK")
     for name in ("kept", "orphan"):
         _until_status(old, f"{name}-deployments.apps", member_1="OK", member_4="OK")
-    for name in ("kept", "suspended"):
+    for name in ("kept", "suspended", "waiting", "stopped"):
         kubectl("rollout", "status", f"deploy/{name}", "-n", SHOP, "--timeout=90s")
     kubectl("rollout", "status", "sts/db", "-n", SHOP, "--timeout=90s")
     _until_status(old, "left-configmaps", member_1="OK", member_2="OK")
     _until_status(old, f"many-{_MANY - 1:02}-configmaps", member_1="OK")
 
-    kubectl.apply(_SUSPENSION, _FREEZE)
+    kubectl.apply(_SUSPENSION, _CLUSTER_SUSPENSION, _FREEZE)
+    suspension = {"scheduling": True, "reason": "costs are checked"}
+    api.patch("propagationpolicies", "waiting", {"spec": {"suspension": suspension}})
     kubectl("set", "image", "deploy/suspended", "web=nginx:1.28", "-n", SHOP)
     api.patch("configmaps", "frozen", {"data": {"step": "2"}})
-    for policy, cluster in (("many", "member-3"), ("data", "member-2")):
+    # A suspended policy does not move, and a suspended workload does not change.
+    kubectl("set", "image", "deploy/stopped", "web=nginx:1.28", "-n", SHOP)
+    for policy, cluster in (
+        ("many", "member-3"),
+        ("data", "member-2"),
+        ("waiting", "member-3"),
+    ):
         api.patch("propagationpolicies", policy, {"spec": {"placement": [{"cluster": cluster}]}})
     kubectl("delete", "deploy/orphan", "-n", SHOP, "--timeout=60s")
     _until_status(old, "suspended-deployments.apps", member_1="OK", member_2="DeliverySuspended")
+    _until_status(old, "stopped-deployments.apps", **_STOPPED)
     _until_status(old, "frozen-configmaps", member_3="WaitingForUpdate")
     eventually(lambda: _holds(old), lambda seen: seen == HELD, what="two holds")
     run("unjoin", "member-4")
@@ -280,6 +304,7 @@ def _leave_behind(old: Federation) -> None:
 ALL = (*MEMBERS, "member-4")
 HELD = {f"PropagationPolicy {SHOP}/data": 1, f"PropagationPolicy {SHOP}/many": _MANY}
 _STEADY_S = 30.0
+_STOPPED = {"member_1": "DeliverySuspended", "member_2": "DeliverySuspended"}
 
 
 def _assert_steady(look: Callable[[], Any], expected: Any) -> None:
@@ -307,6 +332,7 @@ def test_an_upgrade_changes_nothing_in_members_and_releases_what_was_held(
         assert _holds(new) == HELD
         eventually(lambda: new.api("").exists("persistentvolumes", "disk"), lambda seen: not seen, what="its end")
         _until_status(new, "suspended-deployments.apps", member_1="OK", member_2="DeliverySuspended")
+        _until_status(new, "stopped-deployments.apps", **_STOPPED)
         _until_status(new, "frozen-configmaps", member_3="WaitingForUpdate")
         _until_status(new, "one-widgets.example.com", member_1="OK")
 
@@ -315,12 +341,15 @@ def test_an_upgrade_changes_nothing_in_members_and_releases_what_was_held(
             name = hold["metadata"]["name"]
             fedctl("approve", name, "--reason", "planned", KUBECONFIG=str(kubectl.kubeconfig))
         kubectl("delete", "deliverysuspension/copying", "-n", SHOP)
-        kubectl("delete", "changefreeze/quiet")
+        kubectl("delete", "changefreeze/quiet", "clusterdeliverysuspension/repair")
+        new.api(SHOP).patch("propagationpolicies", "waiting", {"spec": {"suspension": None}})
         _until_status(new, "suspended-deployments.apps", member_1="OK", member_2="OK")
         _until_status(new, "frozen-configmaps", member_3="OK")
         last = f"many-{_MANY - 1:02}"
         eventually(lambda: sorted(new.in_members("configmaps", last, SHOP)), lambda seen: seen == ["member-3"])
         eventually(lambda: sorted(new.in_members("statefulsets", "db", SHOP)), lambda seen: seen == ["member-2"])
+        eventually(lambda: sorted(new.in_members("deployments", "waiting", SHOP)), lambda seen: seen == ["member-3"])
+        _until_status(new, "stopped-deployments.apps", member_1="OK", member_2="OK")
         kubectl("patch", "widget/one", "-n", SHOP, "--type=merge", "-p", '{"spec":{"size":2}}')
         eventually(
             lambda: new.member("member-1").json("get", "widget/one", "-n", SHOP)["spec"]["size"],
