@@ -196,13 +196,14 @@ class _Move:
     async def _report(self, obj: ObjectPlan) -> bool:
         """Name what a workload leaves behind, and what is shared; return whether it would not work."""
         before = {row.cluster for row in obj.rows if row.before is not None}
-        gained = frozenset(row.cluster for row in obj.rows if row.after is not None) - before
-        if not gained:
+        after = {row.cluster: row.after for row in obj.rows if row.after is not None and row.cluster not in before}
+        if not after:
             return False
-        around = await read_surroundings(self.host, self.world, obj.namespace, before | gained)
+        around = await read_surroundings(self.host, self.world, obj.namespace, before | after.keys())
         identity = Identity(obj.resource.group, obj.resource.kind, obj.namespace, obj.name)
         application, owners = around.application(identity)
-        missing = await find_missing(self.host, around, application, gained)
+        counts = {name: 1 if there.replicas is None else there.replicas for name, there in after.items()}
+        missing = await find_missing(self.host, around, application, counts)
         for part, others in shared_parts(application, owners).items():
             print(f"{part} is also a part of {', '.join(map(str, others))}, and stays reachable from there")
         for line in missing.lines(str(identity)):

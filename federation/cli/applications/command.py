@@ -70,7 +70,9 @@ async def show(context: KubeconfigContext, target: str, namespace: str, clusters
         _print(application, around, shared_parts(application, owners), present)
         if not gained:
             return 0
-        missing = await find_missing(host, around, application, gained)
+        type_ = around.find_type(resource.group, resource.kind)
+        replicas = type_.replicas(application.workload) if type_ is not None else None
+        missing = await find_missing(host, around, application, dict.fromkeys(gained, replicas or 1))
     for line in missing.lines(str(identity)):
         print(line)
     print(f"it would {'not ' if missing.is_broken else ''}work in {', '.join(sorted(gained))}")

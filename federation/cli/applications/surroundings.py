@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS
+from federation.apimachinery import dotpaths
 from federation.apimachinery.amounts import first_of
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError, NotFound
 from federation.apimachinery.resources import GroupKind, Object, Resource
@@ -20,7 +21,8 @@ from federation.cli.members.lookup import Scope, read_items
 from federation.planning.applications.graph import Application, applications, identity_of_object, owners_of
 from federation.planning.applications.moving import Left, left_behind, placements_if_moved, source_of
 from federation.planning.applications.needs import Need, kinds_of, lacking, needs_of
-from federation.planning.followers.leaderplan import identity_of, is_leader_type
+from federation.planning.applications.room import LIMIT_RANGE, RESOURCE_QUOTA, lacking_room
+from federation.planning.followers.leaderplan import identity_of, is_leader_type, pod_path_of
 from federation.planning.followers.references import CLAIM, CONFIG_MAP, SECRET, SERVICE_ACCOUNT, Identity
 from federation.planning.followers.ties import POD, tied_kinds
 from federation.planning.leftovers.record import is_managed
@@ -59,6 +61,8 @@ class Missing:
     needs: Sequence[tuple[str, Need]]
     kinds: Sequence[tuple[str, GroupKind, bool]]
     """Clusters and the kinds that they do not serve, each with whether the application fails without the kind."""
+    room: Sequence[tuple[str, str]]
+    """Clusters, and what a quota or limit range there forbids."""
     bare_pods: Sequence[tuple[str, str]]
     """Clusters and names of Pods without a controller."""
     problems: Sequence[str]
@@ -67,13 +71,14 @@ class Missing:
     def is_broken(self) -> bool:
         """Whether the application would not start, or not serve."""
         is_unserved = any(is_essential for _, _, is_essential in self.kinds)
-        return bool(self.needs) or is_unserved or any(each.is_essential for each in self.left)
+        return bool(self.needs or self.room) or is_unserved or any(each.is_essential for each in self.left)
 
     def lines(self, title: str) -> list[str]:
         """Return a line for each thing that is missing."""
         return [
             *(f"{cluster} has no {need.title}, which {need.by} needs" for cluster, need in self.needs),
             *(f"{cluster} does not serve kind {kind}, which {title} needs" for cluster, kind, _ in self.kinds),
+            *(f"{cluster}: {text}" for cluster, text in self.room),
             *map(str, self.left),
             *(f"pod/{name} has no controller and stays in {cluster}" for cluster, name in self.bare_pods),
             *([f"not checked: {first_of(self.problems, _PROBLEMS_MAX)}"] if self.problems else ()),
@@ -165,17 +170,26 @@ async def read_kinds(host: "HTTPClient", cluster: Object, kinds: Iterable[GroupK
 
 
 async def find_missing(
-    host: "HTTPClient", around: Surroundings, application: Application, gained: frozenset[str]
+    host: "HTTPClient", around: Surroundings, application: Application, counts: Mapping[str, int]
 ) -> Missing:
-    """Return what the workload would lack in the clusters that it gains; the others were read as its present ones."""
+    """Return what the workload would lack in the clusters that it gains; the others were read as its present ones.
+
+    `counts` are the replicas in each cluster that it gains.
+    """
+    gained = frozenset(counts)
     type_ = around.find_type(application.identity.group, application.identity.kind)
     needs, wanted = needs_of(application, type_), kinds_of(application)
-    kinds = sorted({need.group_kind for need in needs})
+    kinds = sorted({RESOURCE_QUOTA, LIMIT_RANGE, *(need.group_kind for need in needs)})
+    namespace, path = application.identity.namespace, pod_path_of(application.workload, type_)
+    pod = dotpaths.get(application.workload, path) if path else None
     names = sorted(gained)
-    readings = await asyncio.gather(*(read_kinds(host, around.clusters[name], kinds) for name in names))
+    readings = await asyncio.gather(*(read_kinds(host, around.clusters[name], kinds, namespace) for name in names))
     lacked, unserved = list[tuple[str, Need]](), list[tuple[str, GroupKind, bool]]()
+    room = list[tuple[str, str]]()
     for name, reading in zip(names, readings, strict=True):
         lacked += ((name, need) for need in lacking(needs, reading.objects.get))
+        quotas, ranges = (reading.objects.get(kind, ()) for kind in (RESOURCE_QUOTA, LIMIT_RANGE))
+        room += ((name, text) for text in lacking_room(pod or {}, counts[name] if pod else 0, quotas, ranges))
         served = served_kinds(around.clusters[name])
         unserved += ((name, kind, is_hard) for kind, is_hard in wanted.items() if served and kind not in served)
     there = {name: {identity_of_object(obj) for obj in around.members[name].all()} for name in names}
@@ -192,4 +206,4 @@ async def find_missing(
         if any(each["metadata"]["name"] == pod for each in reading.objects.get(POD, ()))
     ]
     problems = [text for reading in (*around.members.values(), *readings) for text in reading.problems]
-    return Missing(left, lacked, unserved, pods, problems)
+    return Missing(left, lacked, unserved, room, pods, problems)
