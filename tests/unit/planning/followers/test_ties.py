@@ -1,6 +1,7 @@
 """The paths by which objects belong to workloads, and those that a FederatedTypeConfig adds."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -22,6 +23,7 @@ from federation.planning.followers.ties import (
     values_at,
 )
 
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "applications.md"
 GADGET = Resource("example.com", "v1", "Gadget", "gadgets")
 PLAIN = FederatedType("gadgets.example.com", GADGET, ())
 
@@ -168,3 +170,14 @@ def test_lists_are_read_only_where_the_path_says_so() -> None:
     assert list(values_at({"a": [{"b": 1}, {"b": None}, 3]}, ("a[]", "b"))) == [1]
     assert list(values_at({"a": {"b": 1}}, ("a[]", "b"))) == []
     assert list(values_at({"a": [{"b": 1}]}, ("a", "b"))) == []
+
+
+def test_the_reference_lists_every_kind_and_path_of_the_table() -> None:
+    text, _, _ = PAGE.read_text().partition("## Further kinds")
+    rows = [line.split("|") for line in text.splitlines() if line.startswith("| ")]
+    for kind, ties in TIES.items():
+        [(paths, relation)] = [row[2:4] for row in rows if kind.kind in row[1].replace(",", " ").split()]
+        for tie in ties:
+            path = "kubernetes.io/service-name" if kind.kind == "EndpointSlice" else ".".join(tie.path)
+            assert path in paths, kind
+            assert relation.strip() == tie.relation, kind
