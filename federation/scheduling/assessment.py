@@ -22,7 +22,7 @@ from federation.scheduling.policyspec import Policy
 from federation.scheduling.question import Question
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.triggers import TriggerComparison
-from federation.scheduling.unit import build_unit
+from federation.scheduling.unit import Facts, build_unit
 from federation.scheduling.world import World
 
 
@@ -58,7 +58,8 @@ def assess(
     for gate in chain.gates:
         if (answer := gate.ask(question)) is not None:
             return answer
-    unit = _unit_of(question)
+    facts = Facts(question.request, attempt.origin(), bool(question.queue))
+    unit = build_unit(question.federated, question.type_, question.policy, snapshot, world.options, facts)
     for shape in chain.shapes:
         unit = shape.shape(unit, question)
     return Due(
@@ -72,25 +73,6 @@ def assess(
         question.spread is not None,
         question.quiet,
         replace(occasion, away=tuple(question.partners_away)),
-    )
-
-
-def _unit_of(question: Question) -> SchedulingUnit:
-    options = question.world.options
-    return build_unit(
-        question.federated,
-        question.type_,
-        question.policy,
-        question.snapshot,
-        counts_cpu_and_memory=options.counts_cpu_and_memory,
-        assumed=question.occasion.assumed,
-        request=question.request,
-        spread=question.spread,
-        default_toleration_s=options.toleration_s,
-        ended=question.ended,
-        is_queued=bool(question.queue),
-        current=question.attempt.origin(),
-        is_start=not question.attempt.current(),
     )
 
 

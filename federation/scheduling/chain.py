@@ -30,6 +30,8 @@ ORDER = (
     "",  # gates that are not listed
     "unchanged",
     # shapes, in the order in which one reads what another wrote
+    "circumstances",
+    "workload-spread",
     "admission",
     "relations",
     "causes",

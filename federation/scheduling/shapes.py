@@ -1,10 +1,30 @@
 """The shapes of the spine: what other workloads, causes and quotas mean for the unit of an object. Pure."""
 
+from dataclasses import replace
+from typing import Any
+
 from federation.scheduling.affinity.relations import with_relations
 from federation.scheduling.chain import Shape
 from federation.scheduling.framework.types import SchedulingUnit
 from federation.scheduling.movecauses import with_causes
 from federation.scheduling.question import Question
+
+
+class Circumstances(Shape):
+    """Time, and other decisions: tolerations that ended, replicas that no report shows, volumes without an object."""
+
+    name = "circumstances"
+
+    def shape(self, unit: SchedulingUnit, question: Question) -> SchedulingUnit:
+        """Return the unit with what only this moment says."""
+        changes: dict[str, Any] = {}
+        if question.occasion.assumed:
+            changes["assumed"] = question.occasion.assumed
+        if question.ended:
+            changes["ended_tolerations"] = question.ended
+        if unit.sticky and not question.attempt.current():
+            changes["sticky"] = False  # volumes of an earlier object are no placement
+        return replace(unit, **changes) if changes else unit
 
 
 class Relations(Shape):
@@ -41,4 +61,4 @@ class QuotaOfNamespace(Shape):
         return question.world.quotas.limited(unit, question.federated, question.type_, question.snapshot.by_name)
 
 
-SHAPES = (Relations(), Causes(), QuotaOfNamespace())
+SHAPES = (Circumstances(), Relations(), Causes(), QuotaOfNamespace())

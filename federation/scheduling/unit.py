@@ -8,7 +8,7 @@ Reference: docs/reference/scheduling.md.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
@@ -27,15 +27,14 @@ from federation.scheduling.framework.migrations import AutoMigration, CustomMigr
 from federation.scheduling.framework.types import (
     KATALYST_PREFIX,
     NVIDIA_GPU,
-    Assumed,
     GroupVersionKind,
     PodSet,
     PodShape,
     SchedulingMode,
     SchedulingUnit,
-    Taint,
     pod_shape,
 )
+from federation.scheduling.occasions import UnitOptions
 from federation.scheduling.podgroups import membership_of, pods_in, request_in
 from federation.scheduling.podrequest import (
     claims_of,
@@ -48,91 +47,94 @@ from federation.scheduling.podrequest import (
 from federation.scheduling.policyspec import Policy, Preferences
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.tolerations import with_defaults
-from federation.scheduling.workloadspreads import Spread, spread_of_unit
 from federation.scheduling.yields import yields_from
 
 _EMPTY: Mapping[str, int] = {}
 
 
+class Facts(NamedTuple):
+    """Facts about an object that a caller has read already; None lets `build_unit` read them."""
+
+    request: Mapping[str, int] | None = None
+    current: Mapping[str, int | None] | None = None
+    """The present placement."""
+    is_queued: bool = False
+    """Whether it has a JobQueue: then it is a gang by default."""
+
+
+NO_FACTS = Facts()
+
+
 def build_unit(
     federated: Mapping[str, Any],
-    federated_type: FederatedType,
+    type_: FederatedType,
     policy: Policy,
     snapshot: Snapshot,
-    *,
-    counts_cpu_and_memory: bool = True,
-    assumed: Assumed | None = None,
-    request: Mapping[str, int] | None = None,
-    spread: Spread | None = None,
-    default_toleration_s: int | None = None,
-    ended: Mapping[str, Taint] | None = None,
-    is_queued: bool = False,
-    current: Mapping[str, int | None] | None = None,
-    is_start: bool = False,
+    options: UnitOptions | None = None,
+    facts: Facts = NO_FACTS,
 ) -> SchedulingUnit:
-    """Return the unit of a federated object under a policy.
+    """Return the unit of a federated object under a policy; shapes add to it (`chain.py`).
 
     Divide falls back to Duplicate for types without a replicas field. Cluster names that exist only in lower case are
-    resolved (`Snapshot.resolve`). `spread` is the WorkloadSpread of the workload: it divides in Divide mode. Its pods
-    have the tolerations of its subsets. With `counts_cpu_and_memory` off only GPUs and what Katalyst reclaims count, as
-    in KubeAdmiral. `request` and `current`, the placement, are read from the object if the caller has not done so.
-    Clusters that are not ready are tolerated for `default_toleration_s` unless the policy has a toleration for them;
-    `ended` are the clusters whose taints are not tolerated any more. What `is_queued` is a gang by default.
+    resolved (`Snapshot.resolve`). Without `options` every resource counts, and no toleration is added.
     """
     metadata, template = federated["metadata"], federated["spec"]["template"]
-    source = template.get("metadata") or {}
-    annotations = metadata.get("annotations") or {}
-    resource = federated_type.resource
-    claims, group = claims_of(federated), membership_of(federated)
-    request = request_in(group, template, federated_type, claims) if request is None else request
-    needs = node_needs_of(template, claims)
-    if spread is not None and spread.tolerations:
-        # Subsets open nodes to their pods. Without them, a cluster that has only such nodes would be infeasible.
-        needs = replace(needs, tolerations=(*needs.tolerations, *spread.tolerations))
-    request = request if counts_cpu_and_memory else _without_cpu_and_memory(request)
-    fields = _fields_of(policy, gang=policy.gang or "Always" * is_queued)
-    preferences = policy.preferences
-    if is_overridden(annotations):
-        overriding = overrides_from_annotations(annotations, preferences)
-        preferences = overriding.pop("preferences", preferences)
-        fields |= overriding
-    fields["tolerations"] = with_defaults(fields["tolerations"], default_toleration_s)
-    desired = federated_type.replicas(template)
-    wish = fields.pop("gang")
-    if group is None:
-        fields |= _pods(template, federated_type, wish, desired, claims, counts_cpu_and_memory=counts_cpu_and_memory)
-    else:
-        fields |= _of_group(group, wish, claims, counts_cpu_and_memory=counts_cpu_and_memory)
-    fields |= _undivided(federated_type, fields, is_whole=group is not None)
-    if snapshot.left or is_start:
-        # The policy cannot keep a cluster that the project lost, and volumes of an earlier object are no placement.
-        fields["sticky"] = False
+    source, annotations = template.get("metadata") or {}, metadata.get("annotations") or {}
+    claims, desired = claims_of(federated), type_.replicas(template)
+    fields, preferences = _wishes(policy, annotations, options, is_queued=facts.is_queued)
+    fields |= _pods_of(federated, type_, fields.pop("gang"), claims, options)
+    fields |= _undivided(type_, fields, is_whole=membership_of(federated) is not None)
+    if snapshot.left:
+        fields["sticky"] = False  # the policy cannot keep a cluster that the project lost
+    request = facts.request
+    if request is None:
+        request = request_in(membership_of(federated), template, type_, claims)
     return SchedulingUnit(
-        gvk=GroupVersionKind(resource.group, resource.version, resource.kind),
-        plural=resource.plural,
+        gvk=GroupVersionKind(type_.resource.group, type_.resource.version, type_.resource.kind),
+        plural=type_.resource.plural,
         namespace=str(metadata.get("namespace") or ""),
         name=str(source.get("name") or metadata["name"]),
         labels=source.get("labels") or {},
         annotations=source.get("annotations") or {},
         desired_replicas=desired,
-        request=request,
-        node_needs=needs,
-        assumed={} if assumed is None else assumed,
-        current=current_clusters(federated, federated_type) if current is None else current,
-        ended_tolerations=ended or {},
+        request=request if _counts(options) else _without_cpu_and_memory(request),
+        node_needs=node_needs_of(template, claims),
+        current=current_clusters(federated, type_) if facts.current is None else facts.current,
         avoided={**avoided_clusters(federated), **snapshot.left},
         avoid_disruption=policy.avoid_disruption,
         auto_migration=_auto_migration(policy, annotations, desired),
         custom_migration=_custom_migration(annotations),
         template=template,
-        workload_spread=(
-            spread_of_unit(spread, federated, desired or 0, snapshot)
-            if spread is not None and fields["mode"] is SchedulingMode.DIVIDE
-            else None
-        ),
         **fields,
         **_resolved(preferences, snapshot),
     )
+
+
+def _wishes(
+    policy: Policy, annotations: Mapping[str, str], options: UnitOptions | None, *, is_queued: bool
+) -> tuple[dict[str, Any], Preferences]:
+    """Return the fields of the unit by policy and annotations, and the preferences for clusters."""
+    fields, preferences = _fields_of(policy, gang=policy.gang or "Always" * is_queued), policy.preferences
+    if is_overridden(annotations):
+        overriding = overrides_from_annotations(annotations, preferences)
+        preferences = overriding.pop("preferences", preferences)
+        fields |= overriding
+    fields["tolerations"] = with_defaults(fields["tolerations"], options.toleration_s if options is not None else None)
+    return fields, preferences
+
+
+def _counts(options: UnitOptions | None) -> bool:
+    return options is None or options.counts_cpu_and_memory
+
+
+def _pods_of(
+    federated: Mapping[str, Any], type_: FederatedType, wish: str, claims: Claims, options: UnitOptions | None
+) -> dict[str, Any]:
+    """Return the fields of the unit about its pods: for the leader of a group, those of all its pods."""
+    group, counts = membership_of(federated), _counts(options)
+    if group is not None:
+        return _of_group(group, wish, claims, counts_cpu_and_memory=counts)
+    return _pods(federated["spec"]["template"], type_, wish, claims, counts_cpu_and_memory=counts)
 
 
 def _fields_of(policy: Policy, *, gang: str) -> dict[str, Any]:
@@ -161,12 +163,12 @@ def _pods(
     template: Mapping[str, Any],
     type_: FederatedType,
     wish: str,
-    desired: int | None,
     claims: Claims,
     *,
     counts_cpu_and_memory: bool,
 ) -> dict[str, Any]:
     """Return the fields of the unit about the pods of an object with components, or of any gang."""
+    desired = type_.replicas(template)
     gang = is_gang(template, type_.components, wish)
     if not gang and (not type_.components.rules or shape_of(template) is not None):
         return {"is_gang": False}  # A replica is a pod.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from federation.api.v1alpha1.base import Kind
     from federation.apiserver.admission.plugins import AdmissionPlugin
     from federation.featureapi.surroundings import Surroundings
+    from federation.scheduling.chain import Step
     from federation.scheduling.workloadspreads import SpreadCompiler
 
 
@@ -45,6 +46,12 @@ def _spreads() -> "SpreadCompiler":
     return ClusterSpreads()
 
 
+def _steps() -> "Sequence[Step]":
+    from federation.features.workloadspread.spreadshape import STEPS
+
+    return STEPS
+
+
 FEATURE = Feature(
     "workloadspread",
     page="workloadspread.md",
@@ -52,4 +59,5 @@ FEATURE = Feature(
     controllers=_controllers,
     admission=_admission,
     spreads=_spreads,
+    steps=_steps,
 )

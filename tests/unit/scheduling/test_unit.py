@@ -4,17 +4,19 @@ import json
 from typing import Any
 
 import pytest
+from tests.unit.scheduling.test_attempt import Inputs, a_federated, a_policy
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, PathDefinition
 from federation.api.selectors import compile_cluster_terms
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
-from federation.features.catalogue import decision_chain
 from federation.planning.placement.failback import Offers
 from federation.scheduling.annotationoverrides import ignored_annotations
+from federation.scheduling.assessment import Due
 from federation.scheduling.framework.migrations import AutoMigration
 from federation.scheduling.framework.testing import a_cluster
 from federation.scheduling.framework.types import SchedulingMode, Taint, Toleration
+from federation.scheduling.occasions import UnitOptions
 from federation.scheduling.podrequest import node_needs_of, request_of
 from federation.scheduling.policyspec import RescheduleWhen, compile_policy, compile_valid
 from federation.scheduling.snapshot import Snapshot
@@ -58,7 +60,7 @@ def test_cpu_and_memory_can_be_left_out_as_in_kubeadmiral() -> None:
     federated = a_fed_object()
     requests = federated["spec"]["template"]["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]
     requests |= {"resource.katalyst.kubewharf.io/reclaimed_millicpu": "2k", "memory": "1Gi"}
-    request = unit_of(federated=federated, counts_cpu_and_memory=False).request
+    request = unit_of(federated=federated, options=UnitOptions(counts_cpu_and_memory=False)).request
     assert request == {"nvidia.com/gpu": 1, "resource.katalyst.kubewharf.io/reclaimed_millicpu": 2000}
 
 
@@ -399,5 +401,8 @@ def test_the_subsets_of_a_divided_unit_count_in_its_replicas(mode: str, caps: di
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     subsets = [{"name": "half", "maxReplicas": "50%"}, {"name": "rest"}]
     spread = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"targetRef": target, "subsets": subsets}}
-    unit = unit_of({"schedulingMode": mode}, spread=decision_chain().spreads.compile(spread))
-    assert (unit.workload_spread and unit.workload_spread.caps()) == caps
+    inputs = Inputs(a_policy(schedulingMode=mode))
+    inputs.spreads.put(spread)
+    _, due = inputs.assess(a_federated())
+    assert isinstance(due, Due)
+    assert (due.unit.workload_spread and due.unit.workload_spread.caps()) == caps

@@ -7,6 +7,7 @@ import pytest
 from federation.api.federatedtype import default_type_configs, from_config
 from federation.features.workloadspread.names import CLUSTER_NAME_TERM
 from federation.features.workloadspread.rules.compiledspread import ClusterSpreads, compile_spread
+from federation.features.workloadspread.spreadshape import with_tolerations
 from federation.planning.placement.subsetquotas import SubsetClusters
 from federation.scheduling.framework.types import Cluster, GroupVersionKind
 from federation.scheduling.policyspec import compile_policy
@@ -53,7 +54,8 @@ def test_pods_have_the_tolerations_of_all_subsets() -> None:
     federated = a_federated(apiVersion="apps/v1", spec={"replicas": 3, "template": pods})
     policy, snapshot = compile_policy({"metadata": {"name": "p"}, "spec": {}}), Snapshot(1, ())
     type_ = from_config(next(each for each in default_type_configs() if each["metadata"]["name"] == "deployments.apps"))
-    needs = [build_unit(federated, type_, policy, snapshot, spread=each).node_needs for each in (compiled, None)]
+    unit = build_unit(federated, type_, policy, snapshot)
+    needs = [each.node_needs for each in (with_tolerations(unit, compiled), unit)]
     assert [[toleration.key for toleration in each.tolerations] for each in needs] == [["own", "a", "b"], ["own"]]
 
 
