@@ -310,7 +310,7 @@ def _version(name: str, *fields: str, storage: bool) -> Object:
     return {"name": name, "served": True, "storage": storage, "schema": schema}
 
 
-def test_import_adopt_and_migrate_keep_the_fields_of_the_stored_version(fed: Federation) -> None:
+def test_import_and_adopt_keep_the_fields_of_the_stored_version(fed: Federation) -> None:
     group, here = "versions.example.com", ("-n", "versions")
     kind = {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"}
     versions = [_version("v1beta1", "size", storage=False), _version("v1", "size", "color", storage=True)]
@@ -350,7 +350,6 @@ def test_import_adopt_and_migrate_keep_the_fields_of_the_stored_version(fed: Fed
     fed.kubectl.apply(gadgets["adopted"])
     eventually(lambda: attempt(fed, "adopt", "gadget/adopted", *here).returncode, lambda code: code == 0)
     assert specs(there) == specs(fed.kubectl) == kept
-    run(fed, "migrate", "gadget/adopted", *here, "--to", "member-2")
     fed.kubectl("delete", f"gadgets.v1.{group}/imported", *here, "--cascade=orphan", "--timeout=60s")
     assert specs(there) == kept
     assert specs(fed.kubectl) == {"adopted": kept["adopted"]}
