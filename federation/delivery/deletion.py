@@ -152,8 +152,8 @@ class Deletion:
 
     async def _revoke(self, propagation: Propagation) -> None:
         """Record that the Secret was deleted: a member that is restored from a backup must not bring it back."""
-        key, message = propagation.aim.subject.member_key(""), f"deleted at {to_rfc3339(self._clock.now())}"
-        await self._tombstones.put(Record(*key, Action.DELETE, Reason.REVOKED, message=message))
+        key, now = propagation.aim.subject.member_key(""), to_rfc3339(self._clock.now())
+        await self._tombstones.put(Record(*key, Action.DELETE, Reason.REVOKED, message=f"deleted at {now}", at=now))
 
     def _record_of(self, propagation: Propagation, cluster: ClusterState) -> Record | None:
         """Return the record to write; None when an earlier one is pending, over which nothing was written."""
@@ -172,7 +172,8 @@ class Deletion:
             removal = decide_removal(propagation.aim.subject.annotations, known)
             action = Action.DELETE if removal is Removal.DELETE else Action.RELEASE
         uid = str((live or {}).get("metadata", {}).get("uid", ""))
-        return Record(*key, action, Reason.SOURCE_DELETED, cluster_uid=cluster.uid, uid=uid)
+        deleted = str(propagation.federated["metadata"]["deletionTimestamp"])
+        return Record(*key, action, Reason.SOURCE_DELETED, cluster_uid=cluster.uid, uid=uid, at=deleted)
 
     async def _wait(self, key: Key, federated: Object, propagation: Propagation, silent: set[str]) -> Result:
         """Publish the clusters that the deletion waits for, once it takes long or is blocked."""

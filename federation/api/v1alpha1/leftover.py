@@ -27,6 +27,8 @@ class LeftoverSpec(Model):
     """The name of the object."""
     namespace: str | None = None
     """The namespace of the object; empty for cluster-scoped kinds."""
+    recorded_at: str | None = None
+    """When the deletion was asked for. One from before the cluster joined deletes nothing."""
     reason: str
     """SourceDeleted, ClusterRemoved, Kept, Stray, Held or Revoked."""
     resource: SourceType

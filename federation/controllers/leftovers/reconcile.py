@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
@@ -22,7 +23,16 @@ from federation.delivery.rules.plan import cluster_state_of
 from federation.guard.suspensions import Suspensions
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 from federation.planning.leftovers.evidence import Evidence, membership_of, objection
-from federation.planning.leftovers.record import Action, Reason, Record, Step, evidence_of_record, next_step
+from federation.planning.leftovers.record import (
+    Action,
+    Reason,
+    Record,
+    Step,
+    as_report,
+    evidence_of_record,
+    next_step,
+    without_deletion,
+)
 from federation.runtime.controller import DONE, Result
 from federation.runtime.events import WARNING
 from federation.runtime.host import Host
@@ -48,6 +58,7 @@ class Reconciler:
         self._members = host.members
         self._recorder = host.recorder
         self._cluster = cluster
+        self._clock = host.clock
         self._writer = MemberWriter(KeptState())
 
     async def reconcile(self, name: str) -> Result:
@@ -58,6 +69,7 @@ class Reconciler:
         cluster = self._cluster(record.cluster)
         if cluster is None or not record.is_in(str((cluster.get("status") or {}).get("clusterUid") or "")):
             return DONE
+        record = await self._with_time(record)
         if not cluster_state_of(cluster).ready:
             return DONE  # its next change requeues the record
         if record.reason is Reason.STRAY and self._is_delivered(record):
@@ -73,10 +85,19 @@ class Reconciler:
             return Result(requeue_after_s=_RETRY_S)
         return await self._act(record, cluster, member, live)
 
+    async def _with_time(self, record: Record) -> Record:
+        """Store when the answer of an administrator was seen: it is about the membership of that time."""
+        if record.at or record.action is Action.RELEASE:
+            return record
+        answered = replace(record, at=to_rfc3339(self._clock.now()))
+        await self._tombstones.put(answered)
+        return answered
+
     async def _act(self, record: Record, cluster: Object, member: Client, live: Object | None) -> Result:
         step, evidence = next_step(record, live), evidence_of_record(record, membership_of(cluster))
+        report = as_report
         if step is Step.DELETE and objection(evidence):
-            step = Step.REPORT
+            step, report = Step.REPORT, without_deletion
         if step in (Step.DELETE, Step.RELEASE) and not record.uid and live and self._tombstones.is_forgotten(live):
             step = Step.REPORT  # the record may be about an earlier object, from before the host's restore
         uid = str((live or {}).get("metadata", {}).get("uid", ""))
@@ -87,9 +108,9 @@ class Reconciler:
             if self._is_delivered(record):
                 await self._tombstones.remove(record)
             else:
-                await self._tombstones.put(replace(record, action=Action.KEEP, reason=Reason.STRAY, uid=uid))
+                await self._tombstones.put(report(record, uid))
         elif step is Step.KEEP:
-            await self._tombstones.put(replace(record, action=Action.KEEP, reason=Reason.KEPT, uid=uid))
+            await self._tombstones.put(replace(record, action=Action.KEEP, reason=Reason.KEPT, uid=uid, at=""))
         elif step in (Step.DELETE, Step.RELEASE):
             suspended = self._suspensions.find(live or {}, record.namespace, record.cluster, only_cluster_wide=True)
             if suspended is not None:

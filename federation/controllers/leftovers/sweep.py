@@ -14,6 +14,7 @@ from functools import partial
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.resources import SECRETS, Object
 from federation.client.client import Client
@@ -167,7 +168,7 @@ class Sweep:
         else:
             revoked = self._revocation(stray)
             chosen = judge_unknown(type_.resource, policy, is_revoked=revoked is not None)
-            evidence = replace(evidence, word=Word.SOURCE, at=revoked.recorded_at if revoked is not None else "")
+            evidence = replace(evidence, word=Word.SOURCE, at=revoked.at if revoked is not None else "")
         if policy is Policy.REMOVE:
             evidence = Evidence(Word.ANSWER, evidence.membership)
         about_copy = record if record is not None and record.uid in ("", uid) else None
@@ -212,7 +213,7 @@ class Sweep:
                 await self._tombstones.remove(record)
             findings.add("removed, placed elsewhere", stray)
         elif found.action is StrayAction.DELETE:
-            await self._tombstones.put(replace(stray, action=Action.DELETE))
+            await self._tombstones.put(replace(stray, action=Action.DELETE, at=to_rfc3339(self._clock.now())))
             findings.add("removed", stray)
         elif found.action is StrayAction.RELEASE:
             kept = record.reason if record is not None and record.is_kept else stray.reason

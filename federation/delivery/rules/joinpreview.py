@@ -45,7 +45,7 @@ def foresee(
         record = None  # it is about an earlier object of the name
     if record is not None and record.is_pending:
         match next_step(record, live):
-            case Step.DELETE:
+            case Step.DELETE if not record.at:  # an answer; one with a time was given in an earlier membership
                 return Foreseen(Fate.REMOVES, f"a record asks for it ({record.reason})")
             case Step.RELEASE:
                 return Foreseen(Fate.LEAVES, "it loses the label of the federation")

@@ -93,16 +93,18 @@ def objection(evidence: Evidence) -> str:
         case Word.PLACEMENT:
             return "" if evidence.is_recorded else "no decision since the cluster joined has taken it away"
         case Word.ELSEWHERE:
-            is_newer = all(_is_in_order(each, evidence.at) for each in (membership.created, membership.joined))
+            # What was decided in the second of the join may follow from the cluster's absence.
+            is_joined = _is_in_order(membership.created, evidence.at) and evidence.at != membership.joined
+            is_newer = is_joined and _is_in_order(membership.joined, evidence.at)
             return "" if is_newer else "its object was placed in other clusters before the cluster joined"
         case Word.SOURCE:
             is_newer = _is_in_order(membership.created, evidence.at)
             return "" if is_newer else "its source was deleted before the cluster joined"
         case Word.RECORD:
-            if evidence.cluster_uid and membership.cluster_uid:
-                return "" if evidence.cluster_uid == membership.cluster_uid else "the record is about another cluster"
+            if evidence.cluster_uid and membership.cluster_uid and evidence.cluster_uid != membership.cluster_uid:
+                return "the record is about another cluster"
             is_newer = _is_in_order(membership.created, evidence.at)
-            return "" if is_newer else "it is not known whether the record is about this cluster"
+            return "" if is_newer else "its deletion was asked for before the cluster joined"
         case Word.ANSWER:
             return ""
         case other:

@@ -5,13 +5,14 @@ The name follows from the cluster and the object, so that several writers of one
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Any, assert_never
 
 from federation.api import names
 from federation.api.resources import LEFTOVERS
+from federation.apimachinery.clock import parse_rfc3339
 from federation.apimachinery.resources import Object, Resource
 from federation.planning.leftovers.evidence import Evidence, Membership, Word
 
@@ -72,10 +73,10 @@ class Record:
     cluster_uid: str = ""
     uid: str = ""
     message: str = ""
+    at: str = field(default="", compare=False)
+    """When the deletion was asked for. "" for a record without one, and for an answer that was not seen yet."""
     revision: str = field(default="", compare=False)
     """The resourceVersion of the Leftover that was read, "" for a record that was not."""
-    recorded_at: str = field(default="", compare=False)
-    """When the Leftover that was read was created, "" for a record that was not."""
 
     @property
     def record_name(self) -> str:
@@ -124,6 +125,7 @@ def to_manifest(record: Record) -> Object:
         "clusterUid": record.cluster_uid,
         "message": record.message[:_MESSAGE_CHARACTERS_MAX],
         "namespace": record.namespace,
+        "recordedAt": record.at,
         "uid": record.uid,
     }
     return {
@@ -136,8 +138,9 @@ def to_manifest(record: Record) -> Object:
 
 def from_manifest(leftover: Mapping[str, Any]) -> Record:
     """Return the record of a Leftover; ValueError, KeyError or TypeError for a malformed one, which nothing acts on."""
-    spec = leftover["spec"]
-    source = spec["resource"]
+    spec, created = leftover["spec"], str(leftover["metadata"].get("creationTimestamp") or "")
+    source, reason = spec["resource"], Reason(spec["reason"])
+    is_word = reason in (Reason.SOURCE_DELETED, Reason.REVOKED)
     record = Record(
         cluster=str(spec["cluster"]),
         resource=Resource(
@@ -150,12 +153,13 @@ def from_manifest(leftover: Mapping[str, Any]) -> Record:
         namespace=str(spec.get("namespace") or ""),
         name=str(spec["name"]),
         action=Action(spec["action"]),
-        reason=Reason(spec["reason"]),
+        reason=reason,
         cluster_uid=str(spec.get("clusterUid") or ""),
         uid=str(spec.get("uid") or ""),
         message=str(spec.get("message") or ""),
+        # Earlier versions stored no time: the deletion of a source was recorded when the Leftover was created.
+        at=str(spec.get("recordedAt") or (created if is_word else "")),
         revision=str(leftover["metadata"].get("resourceVersion", "")),
-        recorded_at=str(leftover["metadata"].get("creationTimestamp") or ""),
     )
     if leftover["metadata"]["name"] != record.record_name:
         raise ValueError(f"metadata.name: the record of this object is named {record.record_name}")
@@ -169,7 +173,7 @@ def next_step(record: Record, live: Mapping[str, Any] | None) -> Step:
     metadata = live["metadata"]
     if not is_managed(live):
         return _next_step_of_kept(record, str(metadata.get("uid", "")))
-    if record.uid and metadata.get("uid") != record.uid:
+    if _is_another(record, metadata):
         return Step.NOTHING if record.action is Action.KEEP else Step.REPORT
     match record.action:
         case Action.DELETE:
@@ -185,6 +189,14 @@ def next_step(record: Record, live: Mapping[str, Any] | None) -> Step:
             assert_never(other)
 
 
+def _is_another(record: Record, metadata: Mapping[str, Any]) -> bool:
+    """Return whether the object is not the recorded one: it has another uid, or was created after its deletion."""
+    if record.uid:
+        return bool(metadata.get("uid") != record.uid)
+    created, deleted = parse_rfc3339(str(metadata.get("creationTimestamp") or "")), parse_rfc3339(record.at)
+    return created is not None and deleted is not None and created > deleted
+
+
 def _next_step_of_kept(record: Record, uid: str) -> Step:
     """Return the step for an object without our label: nothing is done to it, unless a user asks to delete this one."""
     if record.uid and record.uid != uid:
@@ -198,7 +210,19 @@ def _next_step_of_kept(record: Record, uid: str) -> Step:
 
 def evidence_of_record(record: Record, membership: Membership | None) -> Evidence:
     """Return what the record is as evidence for a deletion."""
-    return Evidence(Word.RECORD, membership, at=record.recorded_at, cluster_uid=record.cluster_uid)
+    return Evidence(Word.RECORD, membership, at=record.at, cluster_uid=record.cluster_uid)
+
+
+def without_deletion(record: Record, uid: str) -> Record:
+    """Return the record of an object whose deletion is of an earlier membership: its cluster left with it."""
+    reason = Reason.KEPT if record.reason is Reason.KEPT else Reason.CLUSTER_REMOVED
+    message = f"its deletion was asked for at {record.at or 'an unknown time'}, before the cluster joined"
+    return replace(record, action=Action.KEEP, reason=reason, uid=uid, message=message, at="")
+
+
+def as_report(record: Record, uid: str) -> Record:
+    """Return the report of an object that is another one than the recorded."""
+    return replace(record, action=Action.KEEP, reason=Reason.STRAY, uid=uid, at="")
 
 
 def is_managed(live: Mapping[str, Any]) -> bool:

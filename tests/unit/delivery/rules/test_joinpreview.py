@@ -1,5 +1,6 @@
 """What a join takes over, leaves and would remove, before it acts."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,7 +33,7 @@ def record(reason: Reason, action: Action, uid: str = "u1") -> Record:
 
 
 KEPT = record(Reason.KEPT, Action.KEEP)
-DELETED = record(Reason.SOURCE_DELETED, Action.DELETE)
+DELETED = replace(record(Reason.SOURCE_DELETED, Action.DELETE), at="2026-01-01T00:00:00Z")
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,8 @@ DELETED = record(Reason.SOURCE_DELETED, Action.DELETE)
         (live(), fed("east", going=True), None, None),
         # Records.
         (live(), None, KEPT, (Fate.LEAVES, "a user kept it")),
-        (live("true"), None, DELETED, (Fate.REMOVES, "a record asks for it (SourceDeleted)")),
+        (live("true"), fed("east"), DELETED, (Fate.TAKES_OVER, "placed there")),
+        (live("true"), None, DELETED, (Fate.LEAVES, "a user kept it")),
         (live(), None, DELETED, (Fate.LEAVES, "a user kept it")),
         (live(), None, record(Reason.KEPT, Action.DELETE), (Fate.REMOVES, "a record asks for it (Kept)")),
         (live(), None, record(Reason.KEPT, Action.DELETE, "other"), None),

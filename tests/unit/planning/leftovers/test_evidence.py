@@ -14,7 +14,7 @@ KEPT = "a user kept it"
 OLD_COPY = "it was in the cluster before the cluster joined"
 PLACED_BEFORE = "placed in other clusters before the cluster joined"
 DELETED_BEFORE = "its source was deleted before the cluster joined"
-UNKNOWN = "not known whether the record is about this cluster"
+ASKED_BEFORE = "its deletion was asked for before the cluster joined"
 OTHER = "the record is about another cluster"
 
 
@@ -34,7 +34,8 @@ def test_a_cluster_that_is_no_member_and_a_copy_that_a_user_kept_lose_nothing(wo
         (Evidence(Word.PLACEMENT, MEMBER), "no decision since the cluster joined"),
         # A sweep needs a decision since the join, and a copy that came since then.
         (Evidence(Word.ELSEWHERE, MEMBER, at=AFTER, created=AFTER), ""),
-        (Evidence(Word.ELSEWHERE, MEMBER, at=JOINED, created=CREATED), ""),
+        (Evidence(Word.ELSEWHERE, MEMBER, at=AFTER, created=CREATED), ""),
+        (Evidence(Word.ELSEWHERE, MEMBER, at=JOINED, created=CREATED), PLACED_BEFORE),
         (Evidence(Word.ELSEWHERE, MEMBER, at=CREATED, created=AFTER), PLACED_BEFORE),
         (Evidence(Word.ELSEWHERE, MEMBER, at=BEFORE, created=AFTER), PLACED_BEFORE),
         (Evidence(Word.ELSEWHERE, MEMBER, at="", created=AFTER), PLACED_BEFORE),
@@ -48,13 +49,15 @@ def test_a_cluster_that_is_no_member_and_a_copy_that_a_user_kept_lose_nothing(wo
         (Evidence(Word.SOURCE, MEMBER), DELETED_BEFORE),
         (Evidence(Word.SOURCE, Membership(), at=AFTER), DELETED_BEFORE),
         (Evidence(Word.SOURCE, MEMBER, at=AFTER, created=BEFORE), OLD_COPY),
-        # A record is about a cluster, by its uid, or by its name in one membership.
-        (Evidence(Word.RECORD, MEMBER, at=BEFORE, cluster_uid="uid-a"), ""),
+        # A record is about one membership of a cluster.
+        (Evidence(Word.RECORD, MEMBER, at=AFTER, cluster_uid="uid-a"), ""),
+        (Evidence(Word.RECORD, MEMBER, at=BEFORE, cluster_uid="uid-a"), ASKED_BEFORE),
+        (Evidence(Word.RECORD, MEMBER, cluster_uid="uid-a"), ASKED_BEFORE),
         (Evidence(Word.RECORD, MEMBER, at=AFTER, cluster_uid="uid-b"), OTHER),
         (Evidence(Word.RECORD, MEMBER, at=AFTER), ""),
-        (Evidence(Word.RECORD, MEMBER, at=BEFORE), UNKNOWN),
-        (Evidence(Word.RECORD, Membership(CREATED, JOINED), at=BEFORE, cluster_uid="uid-a"), UNKNOWN),
-        (Evidence(Word.RECORD, Membership(), at=AFTER), UNKNOWN),
+        (Evidence(Word.RECORD, MEMBER, at=BEFORE), ASKED_BEFORE),
+        (Evidence(Word.RECORD, Membership(CREATED, JOINED), at=BEFORE, cluster_uid="uid-a"), ASKED_BEFORE),
+        (Evidence(Word.RECORD, Membership(), at=AFTER), ASKED_BEFORE),
         # An answer names the cluster, or the copy.
         (Evidence(Word.ANSWER, MEMBER), ""),
     ],
@@ -62,6 +65,36 @@ def test_a_cluster_that_is_no_member_and_a_copy_that_a_user_kept_lose_nothing(wo
 def test_a_word_counts_if_it_was_given_in_this_membership(evidence: Evidence, expected: str) -> None:
     found = objection(evidence)
     assert expected in found if expected else found == ""
+
+
+WALK: dict[Word, dict[str, Evidence]] = {
+    Word.PLACEMENT: {
+        "newer": Evidence(Word.PLACEMENT, MEMBER, is_recorded=True),
+        "older": Evidence(Word.PLACEMENT, MEMBER),  # a join removes what an earlier membership recorded
+        "absent": Evidence(Word.PLACEMENT, MEMBER),
+        "another": Evidence(Word.PLACEMENT, None, is_recorded=True),
+    },
+    Word.ANSWER: {  # an annotation of the FederatedCluster ends with it, so it is never older
+        "newer": Evidence(Word.ANSWER, MEMBER),
+        "another": Evidence(Word.ANSWER, None),
+    },
+    **{
+        word: {
+            "newer": Evidence(word, MEMBER, at=AFTER, created=AFTER, cluster_uid="uid-a"),
+            "older": Evidence(word, MEMBER, at=BEFORE, created=AFTER, cluster_uid="uid-a"),
+            "absent": Evidence(word, MEMBER, created=AFTER, cluster_uid="uid-a"),
+            "another": Evidence(word, None, at=AFTER, created=AFTER, cluster_uid="uid-a"),
+            "unknown": Evidence(word, Membership(), at=AFTER, created=AFTER, cluster_uid="uid-a"),
+        }
+        for word in (Word.ELSEWHERE, Word.SOURCE, Word.RECORD)
+    },
+}
+"""Each word, given since the cluster joined, before, never, and about a cluster that is not a member or not known."""
+
+
+@pytest.mark.parametrize("word", Word)
+def test_of_each_word_only_the_newer_one_deletes(word: Word) -> None:
+    assert {age for age, evidence in WALK[word].items() if not objection(evidence)} == {"newer"}
 
 
 def test_knowing_less_never_allows_more() -> None:

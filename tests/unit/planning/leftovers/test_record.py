@@ -1,5 +1,6 @@
 """The next step for the record of a left object, given the live one."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,9 +17,13 @@ from federation.planning.leftovers.record import (
     from_manifest,
     next_step,
     to_manifest,
+    without_deletion,
 )
 
 RECORD = Record("m1", DEPLOYMENTS, "default", "web", Action.DELETE, Reason.SOURCE_DELETED, "c1", "u1", "why")
+
+
+CREATED, LATER = "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"
 
 
 def live(uid: str = "u1", label: str | None = "true", *, adopted: bool = False) -> dict[str, Any]:
@@ -94,12 +99,46 @@ def test_an_answer_is_newer_than_what_was_kept(reason: Reason, action: Action, e
     assert Record("m1", DEPLOYMENTS, "default", "web", action, reason).is_kept is expected
 
 
-def test_a_record_is_evidence_by_its_cluster_and_its_time() -> None:
-    stored = to_manifest(RECORD)
-    read = from_manifest({**stored, "metadata": {**stored["metadata"], "creationTimestamp": "2026-01-02T00:00:00Z"}})
+@pytest.mark.parametrize(
+    ("reason", "stored", "expected"),
+    [
+        (Reason.SOURCE_DELETED, "", CREATED),  # of an earlier version
+        (Reason.SOURCE_DELETED, LATER, LATER),
+        (Reason.REVOKED, "", CREATED),
+        (Reason.HELD, "", ""),  # an answer that was not seen yet; the record is older than it
+        (Reason.KEPT, LATER, LATER),
+    ],
+)
+def test_a_record_is_evidence_of_the_time_of_its_deletion(reason: Reason, stored: str, expected: str) -> None:
+    manifest = to_manifest(replace(RECORD, reason=reason, at=stored))
+    read = from_manifest({**manifest, "metadata": {**manifest["metadata"], "creationTimestamp": CREATED}})
     membership = Membership("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", "c1")
-    expected = Evidence(Word.RECORD, membership, at="2026-01-02T00:00:00Z", cluster_uid="c1")
-    assert evidence_of_record(read, membership) == expected
+    assert evidence_of_record(read, membership) == Evidence(Word.RECORD, membership, at=expected, cluster_uid="c1")
+
+
+@pytest.mark.parametrize(
+    ("created", "at", "expected"),
+    [
+        (LATER, CREATED, Step.REPORT),
+        (CREATED, LATER, Step.DELETE),
+        ("", CREATED, Step.DELETE),
+        (LATER, "", Step.DELETE),
+    ],
+)
+def test_an_object_that_was_created_after_its_deletion_is_another_one(created: str, at: str, expected: Step) -> None:
+    found = live()
+    found["metadata"]["creationTimestamp"] = created
+    assert next_step(replace(RECORD, uid="", at=at), found) is expected
+    assert next_step(replace(RECORD, at=at), found) is Step.DELETE, "the uid decides where it is known"
+
+
+@pytest.mark.parametrize(("reason", "kept"), [(Reason.KEPT, Reason.KEPT), (Reason.HELD, Reason.CLUSTER_REMOVED)])
+def test_a_deletion_of_an_earlier_membership_keeps_the_object(reason: Reason, kept: Reason) -> None:
+    for at, text in ((CREATED, CREATED), ("", "an unknown time")):
+        found = without_deletion(replace(RECORD, reason=reason, at=at), "u2")
+        assert (found.action, found.reason, found.uid, found.at) == (Action.KEEP, kept, "u2", "")
+        assert found.is_kept
+        assert text in found.message
 
 
 def test_a_record_survives_its_manifest_and_has_the_name_of_its_object() -> None:
