@@ -62,7 +62,7 @@ async def _unjoin(world: World, name: str) -> None:
 async def _rejoin(world: World, name: str) -> None:
     """Let the member join again, as `name`, and wait until it was swept."""
     if name != "east":
-        world.members[name] = world.members.pop("east")
+        world.rename("east", name)
     await world.join(name)
     await world.until_ready(name)
     await world.pass_time(LONG_S)
