@@ -2,6 +2,7 @@
 
 The name follows from the cluster and the object, so that several writers of one record write the same object.
 `delivery/host/tombstones.py` stores records, `controllers/leftovers` acts on them.
+Decision: docs/decisions/0239-a-record-deletes-in-its-membership.md
 """
 
 from collections.abc import Mapping
