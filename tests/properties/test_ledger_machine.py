@@ -145,7 +145,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(name=jobs, clusters=placements)
     def place(self, name: str, clusters: set[str]) -> None:
         """Begin to write a decision, or the present placement if there is none to write."""
-        if name in self.stored and all(each != name for each, _, _ in self.writes):
+        if self.may_decide(name):
             entry = {
                 "controller": names.GLOBAL_SCHEDULER,
                 "placement": [{"cluster": each} for each in sorted(clusters)],
@@ -165,8 +165,13 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(name=jobs)
     def look_again(self, name: str) -> None:
-        if name in self.stored and all(each != name for each, _, _ in self.writes):
+        if self.may_decide(name):
             self.plan(name, None)
+
+    def may_decide(self, name: str) -> bool:
+        """Return whether the scheduler knows this object, not only one before it, and does not write it already."""
+        is_known = all(each != name or federated is not None for each, federated in self.events)
+        return name in self.stored and is_known and all(each != name for each, _, _ in self.writes)
 
     def plan(self, name: str, patch: Object | None) -> None:
         base = self.stored[name]
@@ -202,7 +207,12 @@ class LedgerMachine(RuleBasedStateMachine):
             if name in running and m not in placed
         )
         claim = CLAIM.of(self.stored[name])
-        planned = [CLAIM.of(apply_merge_patch(base, patch)) for each, base, patch in self.writes if each == name]
+        version = self.stored[name]["metadata"]["resourceVersion"]  # another one lets a write end with a conflict
+        planned = [
+            CLAIM.of(apply_merge_patch(base, patch))
+            for each, base, patch in self.writes
+            if each == name and base["metadata"]["resourceVersion"] == version
+        ]
         return max(here, left, *(cores(each.may) for each in (claim, *planned) if each is not None), 0)
 
     @precondition(lambda self: self.writes)
@@ -251,7 +261,7 @@ class LedgerMachine(RuleBasedStateMachine):
             elif member in placed:
                 use = use_in(renderer.render(member).object, federated, JOB)
                 assert use is not None
-                if running.get(name) != use and find_unpaid(federated, member, use):
+                if find_unpaid(federated, member, use):
                     status = "QuotaExceeded"
                 else:
                     running[name] = use

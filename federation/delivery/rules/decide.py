@@ -67,6 +67,8 @@ def _remove(facts: Facts) -> Decision:
 
 def _converge(facts: Facts) -> Decision:
     status, message = facts.find_settled()
+    if status is _S.OK and facts.unpaid:  # its claim was lowered, and the content is as before
+        status, message = _S.QUOTA_EXCEEDED, f"it uses more {facts.unpaid} than the quotas allow"
     return Decision(status=status, message=message)
 
 
@@ -322,7 +324,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "as wanted",
         "the object is as it should be, or finished",
-        "`OK`, `Finished`, or the wait of its step",
+        "`OK`, `Finished`, or the wait of its step; `QuotaExceeded` if it uses more than its quotas allow",
         lambda f: f.content.is_as_wanted,
         _converge,
     ),
