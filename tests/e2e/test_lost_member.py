@@ -85,3 +85,22 @@ def test_a_lost_member_leaves_by_force_and_loses_nothing_when_it_joins_again(
     eventually(lambda: oslo.fedctl("leftovers"), lambda seen: "Kept" in seen, timeout_s=120)
     assert oslo.runs_web()
     assert "kubeadmiral.io/managed" not in oslo.kubectl("get", "deploy", "web", "-o", "yaml")
+
+
+def test_a_deletion_from_before_a_lost_member_left_deletes_nothing_when_it_joins_again(
+    fed: Federation, members: dict[str, Member], directory: Path
+) -> None:
+    oslo = members["oslo"]
+    ready = ("get", "federatedcluster", "oslo", "-o", "jsonpath={.status.conditions[?(@.type=='Ready')].status}")
+    with hanging_oslo(directory):
+        # A deletion that was sent earlier would take effect once the member goes on.
+        eventually(lambda: fed.kubectl(*ready), lambda seen: seen != "True", timeout_s=120)
+        fed.kubectl("delete", "deploy", "web", "--timeout=90s")
+        assert "SourceDeleted" in oslo.fedctl("leftovers", "--cluster", "oslo")
+        oslo.fedctl("unjoin", "oslo", "--force", "--reason", "the building burnt down")
+    oslo.join(oslo.kubectl.kubeconfig)
+    eventually(
+        lambda: oslo.fedctl("leftovers"), lambda seen: "Kept" in seen or "nothing is left" in seen, timeout_s=120
+    )
+    assert oslo.runs_web()
+    assert "kubeadmiral.io/managed" not in oslo.kubectl("get", "deploy", "web", "-o", "yaml")
