@@ -175,7 +175,7 @@ class Collector:
         }
         devices = self.devices.devices()
         if devices is None:
-            return ClusterResources(len(counted), allocatable, available, self._by_node({}))
+            return ClusterResources(len(counted), allocatable, available, self._by_node({}, never))
         for name, own in devices.nodes.items():
             found = self._nodes.get(name)
             if found is not None and found.is_open and not found.taints:
@@ -184,7 +184,8 @@ class Collector:
                     available,
                     {key: Quantity((amount - own.used.get(key, 0)) * NANOS) for key, amount in own.whole.items()},
                 )
-        return ClusterResources(len(counted), allocatable, available, self._by_node(devices.nodes), devices.to_status())
+        by_node = self._by_node(devices.nodes, never)
+        return ClusterResources(len(counted), allocatable, available, by_node, devices.to_status())
 
     def _counted(self, amounts: Amounts) -> Amounts:
         """Return the amounts of the first `_RESOURCES_MAX` resources of the cluster."""
@@ -194,7 +195,7 @@ class Collector:
             amounts = {name: amount for name, amount in amounts.items() if name in self._names}
         return amounts
 
-    def _by_node(self, devices: Mapping[str, NodeDevices]) -> Object:
+    def _by_node(self, devices: Mapping[str, NodeDevices], never: PodSums) -> Object:
         if self._classes is None:
             telling = {name: (node.labels, node.taints) for name, node in self._nodes.items() if node.is_open}
             self._classes, self._omitted = nodeclasses.classify(telling)
@@ -207,8 +208,8 @@ class Collector:
             classes.setdefault(key, []).append((whole, free))
         by_node = nodeclasses.compute_node_classes(classes, self._omitted) if classes else {}
         if waiting := self._load(""):
-            never = self._never_running().load("")
-            waiting = {name: amount - never.get(name, 0) for name, amount in waiting.items()}
+            lacking = never.load("")
+            waiting = {name: amount - lacking.get(name, 0) for name, amount in waiting.items()}
             if waiting[nodeclasses.PODS]:
                 by_node["waiting"] = nodeclasses.to_texts(waiting)
         return by_node
@@ -216,11 +217,12 @@ class Collector:
     def _never_running(self) -> PodSums:
         """Return the sums of the pods without a node that ask for more of a resource than any open node has."""
         found, largest = PodSums(), dict[str, int]()
-        for node in self._nodes.values():
+        waiting = [sums for sums in (self._known, self._counted_only) if sums.waiting]
+        for node in self._nodes.values() if waiting else ():
             if node.is_open:
                 for name, amount in node.whole.items():
                     largest[name] = max(amount, largest.get(name, 0))
-        for sums in (self._known, self._counted_only) if largest else ():
+        for sums in waiting if largest else ():
             for requests, count in sums.waiting.items():
                 asked = nodeclasses.ceil_amounts(requests)
                 if any(amount > largest.get(name, 0) for name, amount in asked.items()):

@@ -30,7 +30,8 @@ class PodSums:
             self._count_waiting(requests, times)
         for name, amount in requests:
             held = self._used.get(name, ZERO)
-            self._used[name] = held + Quantity(amount.nanos * times, amount.notation)
+            notation = held.notation if held.nanos else amount.notation
+            self._used[name] = Quantity(held.nanos + amount.nanos * times, notation)
         load = self._loads.setdefault(node, {})
         load[nodeclasses.PODS] = load.get(nodeclasses.PODS, 0) + times
         for name, whole in nodeclasses.ceil_amounts(requests).items():
