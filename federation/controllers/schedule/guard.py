@@ -16,11 +16,11 @@ from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.names import EVENT_UNDO_REFUSED
 from federation.guard.moveguard import MoveGuard
 from federation.planning.federatedobject.placements import PLACED_IN, effective_placement, placement_of
-from federation.planning.guard.causes import Mover, blame_of, causes_of_move
+from federation.planning.guard.causes import Mover, blamed_for, causes_of_move
 from federation.planning.guard.deletions import is_deletion
 from federation.planning.guard.earliervolumes import describe_start
 from federation.planning.guard.ledger import Cause, GuardOptions, Permit
-from federation.planning.guard.losses import Blame, blame, held_placement, lost_clusters
+from federation.planning.guard.losses import Blame, held_placement, lost_clusters
 from federation.planning.guard.record import held_move
 from federation.planning.guard.undo import requested_undo, undo_problem, undone_placement
 from federation.planning.guard.volumepermit import FREE, VolumePermit
@@ -97,10 +97,8 @@ class Guard(MoveGuard):
         before = _counted(context.attempt.current(), snapshot, left, volumes)
         lost = lost_clusters(before, decision.placements) | volumes.waits.keys()
         go = PermittedPlacement(Permit.GO, decision.placements, self._released(context, decision, volumes))
-        blamed = blame(frozenset(due.comparison.changed), before) if lost else frozenset()
-        if volumes.waits:
-            blamed = blame_of(volumes) or blamed or frozenset({Blame.CLUSTERS})
-        if not blamed or (self.options.share >= 1 and not volumes.waits):
+        blamed = blamed_for(due.comparison.changed, before, lost, volumes, self.options.share)
+        if not blamed:
             self.withdraw(context.key)
             return go
         sizes = self._sizes(context, due, lost, blamed)

@@ -3,12 +3,12 @@
 The schedule controller counts by them, and plans foresee with them what it will hold.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from federation.planning.guard.ledger import Cause
-from federation.planning.guard.losses import Blame
+from federation.planning.guard.losses import Blame, blame
 from federation.planning.guard.volumepermit import VolumePermit, Way
 
 
@@ -24,12 +24,29 @@ class Mover:
     project: str = ""
 
 
-def blame_of(volumes: VolumePermit) -> frozenset[Blame]:
+def _blame_of(volumes: VolumePermit) -> frozenset[Blame]:
     """Return what a move counts for that waits because of its volumes; nothing if the triggers say it."""
     ways = volumes.waits.values()
     if Way.START in ways:
         return frozenset({Blame.POLICY})
     return frozenset({Blame.PROJECT}) if Way.PROJECT in ways else frozenset()
+
+
+def blamed_for(
+    changed: Iterable[str],
+    before: Mapping[str, int | None],
+    lost: AbstractSet[str],
+    volumes: VolumePermit,
+    share: float,
+) -> frozenset[Blame]:
+    """Return what a move away from the clusters `lost` counts for, nothing if the guard does not judge it.
+
+    `changed` are the triggers of its decision. With a share of 1 the guard judges only moves that leave volumes.
+    """
+    blamed = blame(frozenset(changed), before) if lost else frozenset()
+    if volumes.waits:
+        return _blame_of(volumes) or blamed or frozenset({Blame.CLUSTERS})
+    return blamed if share < 1 else frozenset()
 
 
 def causes_of_move(blamed: AbstractSet[Blame], mover: Mover, lost: AbstractSet[str]) -> Iterator[Cause]:

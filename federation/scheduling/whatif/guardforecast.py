@@ -15,9 +15,9 @@ from federation.api import names
 from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, group_kind_of
 from federation.planning.federatedobject.placements import effective_placement, placement_of
-from federation.planning.guard.causes import Mover, blame_of, causes_of_move
+from federation.planning.guard.causes import Mover, blamed_for, causes_of_move
 from federation.planning.guard.ledger import Cause, GuardOptions
-from federation.planning.guard.losses import Blame, blame, lost_clusters
+from federation.planning.guard.losses import lost_clusters
 from federation.planning.guard.record import held_move, past_move
 from federation.scheduling.assessment import Due
 from federation.scheduling.framework.types import Effect
@@ -69,10 +69,7 @@ class GuardForecast:
         counted |= permit.waits.keys()
         before = {name: count for name, count in attempt.current().items() if name in counted}
         lost = lost_clusters(before, decision.placements) | permit.waits.keys()
-        blamed = blame(frozenset(due.comparison.changed), before) if lost else frozenset()
-        if permit.waits:
-            blamed = blame_of(permit) or blamed or frozenset({Blame.CLUSTERS})
-        if blamed and (permit.waits or self.options.share < 1):
+        if blamed := blamed_for(due.comparison.changed, before, lost, permit, self.options.share):
             ref = due.policy.ref
             project = snapshot.project
             mover = Mover(ref.namespace, ref.name, due.policy.profile, run.type_.name, key[0], project)
