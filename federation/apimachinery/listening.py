@@ -52,13 +52,13 @@ class Patience:
     """
 
     def __init__(self, clock: Clock, timeout_s: float) -> None:
-        self._clock, self._timeout_s = clock, timeout_s
+        self._clock, self.timeout_s = clock, timeout_s
         self._silence = Silence()
         self._silence.look(clock.monotonic(), LOOK_S_MAX)
 
     def is_over(self) -> bool:
         """Return whether the time is over, after a look without the effect."""
-        return self._silence.look(self._clock.monotonic(), LOOK_S_MAX) >= self._timeout_s
+        return self._silence.look(self._clock.monotonic(), LOOK_S_MAX) >= self.timeout_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Wait:
         return self if self.stopped_at is not None else Wait(self.since, now)
 
     def with_half_left(self, limit_s: float, now: datetime) -> "Wait":
-        """Return the wait after a time that nobody measured: at least half of the limit is left."""
+        """Return the wait after a time that was not measured: at least half of the limit is left."""
         return Wait(max(self.since, now - timedelta(seconds=limit_s / 2)), self.stopped_at)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.listening import Patience
 from federation.apimachinery.resources import Object, Resource
 from federation.cli.applications.running import Workload, wait_running
 from federation.cli.plan.command import make_planner, wait_as_planned
@@ -74,14 +75,14 @@ async def plan_and_apply(
         has_work = bool(result.changed or is_changed)
         if is_dry_run or (is_only_moves and not has_work):
             return 0
-        deadline_s = planner.clock.monotonic() + timeout_s
+        patience = Patience(planner.clock, timeout_s)
         if has_work:
             saved = to_plan_file(result, world, edits, changes, ())
             await apply_edits(planner.host, edits, [change.before for change in changes])
-            if code := await wait_as_planned(planner, saved, timeout_s):
+            if code := await wait_as_planned(planner, saved, patience):
                 return code
         workloads = [Workload(edit.resource, edit.namespace, edit.name) for edit in edits]
-        return await wait_running(host, workloads, planner.clock, deadline_s, timeout_s)
+        return await wait_running(host, workloads, planner.clock, patience)
 
 
 async def _edits(

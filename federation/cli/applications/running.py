@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError
+from federation.apimachinery.listening import Patience
 from federation.apimachinery.resources import Resource
 from federation.cli.applications.deliveryview import read_delivery
 from federation.cli.members.access import Member
@@ -53,9 +54,7 @@ class _Late(NamedTuple):
     message: str
 
 
-async def wait_running(
-    host: "HTTPClient", workloads: Sequence[Workload], clock: Clock, deadline_s: float, timeout_s: float
-) -> int:
+async def wait_running(host: "HTTPClient", workloads: Sequence[Workload], clock: Clock, patience: Patience) -> int:
     """Wait until every workload runs where it is placed and nowhere else; print the outcome, return 1 if it does not.
 
     Kinds whose ready pods are not counted, such as Jobs, are done once their clusters have them.
@@ -74,10 +73,10 @@ async def wait_running(
             is_said = True
             for each in late:
                 print(f"waiting: {await _describe(host, each)}")
-        if clock.monotonic() >= deadline_s:
+        if patience.is_over():
             for each in late:
                 print(await _describe(host, each))
-            print(f"decided, and not running after {timeout_s:g} s")
+            print(f"decided, and not running after {patience.timeout_s:g} s")
             return 1
         await asyncio.sleep(_POLL_S)
 

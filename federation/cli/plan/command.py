@@ -283,7 +283,7 @@ async def apply_plan(context: KubeconfigContext, path: Path, *, wait: bool, time
             return 1
         for edit in saved.edits:
             print(f"{edit} {_DONE[edit.verb]}")
-        return await wait_as_planned(planner, saved, timeout_s) if wait else 0
+        return await wait_as_planned(planner, saved, Patience(planner.clock, timeout_s)) if wait else 0
 
 
 async def _check_on_host(host: Client, saved: PlanFile, forbidden: PlanForbidden) -> list[str]:
@@ -312,16 +312,15 @@ async def _check_on_host(host: Client, saved: PlanFile, forbidden: PlanForbidden
 _DONE = {Verb.APPLY: "applied", Verb.MERGE: "changed", Verb.DELETE: "deleted"}
 
 
-async def wait_as_planned(planner: Planner, saved: PlanFile, timeout_s: float) -> int:
+async def wait_as_planned(planner: Planner, saved: PlanFile, patience: Patience) -> int:
     """Wait until the members match the plan, and print whether they do; return 1 if not."""
-    patience = Patience(planner.clock, timeout_s)
     try:
         while unmet := await unmet_expectations(planner.host, saved.expected):
             is_late = patience.is_over()
             if is_late or all(each.is_held for each in unmet):
                 print("\n".join(each.text for each in unmet))
                 if is_late:
-                    print(f"members do not match the plan after {timeout_s:g} s")
+                    print(f"members do not match the plan after {patience.timeout_s:g} s")
                 return 1
             await asyncio.sleep(_POLL_S)
     except Forbidden:
