@@ -190,8 +190,8 @@ class Observer:
 
 
 def _find_unpaid(subject: Subject, cluster: str) -> str:
-    if CLAIM.of(subject.federated) is None:
-        return ""
+    if CLAIM.name not in subject.annotations:
+        return ""  # in most namespaces
     use = use_in(subject.renderer.render(cluster).object, subject.federated, subject.type_)
     return find_unpaid(subject.federated, cluster, use)
 

@@ -8,6 +8,7 @@ from typing import Any
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.clock import from_rfc3339
+from federation.apimachinery.resources import JOBS
 from federation.features.queues.rules.configuration import Component
 from federation.planning.accounts.claim import has_reported
 from federation.planning.components import ComponentError, pod_specs_of
@@ -69,10 +70,12 @@ def to_entry(
     metadata, template = federated["metadata"], federated["spec"]["template"]
     ended, active = (_count(status or {}, name) for name in ("succeeded", "active"))
     pods, problem = _pods(federated, type_)
-    pods = _left(federated, pods, ended, active)
+    admission, placed = admission_of(federated), effective_placement(federated)
+    if admission is not None and placed:
+        pods = _left(template, pods, admission, ended, active)
     problem = problem or claims_problem(federated, type_)
     annotations = metadata.get("annotations") or {}
-    limit_s, admission = limit_of(template), admission_of(federated)
+    limit_s = limit_of(template)
     wished = read_deadline(annotations, limit_s, admission.losses if admission is not None else 0)
     if isinstance(wished, str):
         problem = problem or wished
@@ -99,7 +102,7 @@ def to_entry(
         _priority_classes(template, type_),
         limit_s,
         admission,
-        effective_placement(federated),
+        placed,
         departed_clusters(federated),
         has_finished_everywhere(federated),
         bool(metadata.get("deletionTimestamp")),
@@ -109,7 +112,7 @@ def to_entry(
         released={"true": True, "false": False}.get(str(annotations.get(QUEUE_RELEASED))),
         ended=ended,
         has_reported=active <= sum(each.count for each in pods)
-        and has_reported(federated, int(metadata.get("generation") or 0), effective_placement(federated)),
+        and has_reported(federated, int(metadata.get("generation") or 0), placed),
     )
 
 
@@ -117,13 +120,12 @@ def _count(status: Mapping[str, Any], name: str) -> int:
     return value if type(value := status.get(name)) is int else 0
 
 
-def _left(federated: Mapping[str, Any], pods: tuple[PodSet, ...], ended: int, active: int) -> tuple[PodSet, ...]:
+def _left(
+    template: Mapping[str, Any], pods: tuple[PodSet, ...], admission: Admission, ended: int, active: int
+) -> tuple[PodSet, ...]:
     """Return the pods of a placed Job that still run at the same time: those that have ended do not come back."""
-    template, admission = federated["spec"]["template"], admission_of(federated)
     completions = (template.get("spec") or {}).get("completions")
-    if kind_of(template) != ("batch", "Job") or len(pods) != 1 or type(completions) is not int:
-        return pods
-    if admission is None or not effective_placement(federated):
+    if kind_of(template) != (JOBS.group, JOBS.kind) or len(pods) != 1 or type(completions) is not int:
         return pods
     most = max(active, completions - max(0, ended - admission.ended))
     return tuple(replace(each, count=min(each.count, most), least=min(each.least, most)) for each in pods if most > 0)
