@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from federation.api.components import to_path
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import dotpaths
-from federation.apimachinery.resources import GroupKind, group_kind_of
+from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, GroupKind, group_kind_of
 from federation.planning.applications.graph import Application
 from federation.planning.components import pod_specs_of
 from federation.planning.followers.leaderplan import pod_path_of
@@ -30,7 +30,7 @@ _DEFAULT_CLASS_MARKS = (
     "storageclass.beta.kubernetes.io/is-default-class",
 )
 _OF_EVERY_CLUSTER = frozenset(("system-cluster-critical", "system-node-critical"))
-_CLAIM, _INGRESS = GroupKind("", "PersistentVolumeClaim"), GroupKind("networking.k8s.io", "Ingress")
+_CLAIM, _INGRESS = PERSISTENT_VOLUME_CLAIMS.group_kind, GroupKind("networking.k8s.io", "Ingress")
 _CLAIM_TEMPLATES = to_path("spec.volumeClaimTemplates[]")
 _CLASS_OF_CLAIM = to_path("spec.storageClassName")
 _POD_PATHS = (

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import msgspec
 
 from federation.api import names
+from federation.api.resources import KRUISE_GROUP
 from federation.apimachinery.annotationrecords import AnnotationRecord
 from federation.apimachinery.errors import InvalidInput
 
@@ -28,6 +29,7 @@ class OrdinalError(InvalidInput):
     """The ranges leave no room; the message is for the user."""
 
 
+STATEFUL_SETS = frozenset({("apps", "StatefulSet"), (KRUISE_GROUP, "StatefulSet")})
 STARTS = AnnotationRecord(names.ORDINAL_STARTS, dict[str, Annotated[int, msgspec.Meta(ge=0, le=_ORDINAL_MAX)]])
 
 

@@ -17,6 +17,7 @@ from federation.apimachinery.jsonpatch import to_pointer
 from federation.planning.division.jobs import divide_job
 from federation.planning.division.ordinals import (
     STARTS,
+    STATEFUL_SETS,
     OrdinalError,
     count_reserved,
     divide_partition,
@@ -27,7 +28,6 @@ from federation.planning.federatedobject.placements import overrides_of, placeme
 
 Placements = Mapping[str, int | None]
 _CLONE_SET = (KRUISE_GROUP, "CloneSet")
-_STATEFUL_SETS = frozenset({("apps", "StatefulSet"), (KRUISE_GROUP, "StatefulSet")})
 _JOB = ("batch", "Job")
 _CRON_JOB = ("batch", "CronJob")
 _PARTITION = ("spec", "updateStrategy", "rollingUpdate", "partition")
@@ -36,7 +36,7 @@ _LEADER_WORKER_SET = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 _LEADER_WORKER_SET_PARTITION = ("spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")
 _PODS = frozenset(
     {("", "Pod"), ("apps", "ReplicaSet"), ("apps", "Deployment"), ("", "ReplicationController")}
-    | {_CLONE_SET, *_STATEFUL_SETS, _JOB, _CRON_JOB}
+    | {_CLONE_SET, *STATEFUL_SETS, _JOB, _CRON_JOB}
 )
 """Kinds whose copies in several clusters would do the same work several times. DaemonSets run on every node anyway."""
 
@@ -53,7 +53,7 @@ class DivisionPlan:
 
 def is_planned_from_template(type_: FederatedType) -> bool:
     """Return whether the patches depend on fields of the template that are no reason to schedule the object again."""
-    kinds = (_CLONE_SET, *_STATEFUL_SETS, _CRON_JOB, _LEADER_WORKER_SET)
+    kinds = (_CLONE_SET, *STATEFUL_SETS, _CRON_JOB, _LEADER_WORKER_SET)
     return bool(type_.paths.replicas_spec) and (type_.resource.group, type_.resource.kind) in kinds
 
 
@@ -71,7 +71,7 @@ def copies_problem(type_: FederatedType, placements: Placements) -> str:
 def is_only_numbered(type_: FederatedType) -> bool:
     """Return whether a division of the kind is nothing but a number for each cluster."""
     kind = (type_.resource.group, type_.resource.kind)
-    return kind not in _STATEFUL_SETS and kind not in (_CLONE_SET, _JOB, _CRON_JOB)
+    return kind not in STATEFUL_SETS and kind not in (_CLONE_SET, _JOB, _CRON_JOB)
 
 
 def plan_division(federated: Mapping[str, Any], type_: FederatedType, placements: Placements) -> DivisionPlan:
@@ -79,11 +79,11 @@ def plan_division(federated: Mapping[str, Any], type_: FederatedType, placements
     path = type_.paths.replicas_spec
     counts = {cluster: count for cluster, count in placements.items() if count is not None}
     kind = (type_.resource.group, type_.resource.kind)
-    if path and not counts and kind in _STATEFUL_SETS:
+    if path and not counts and kind in STATEFUL_SETS:
         return DivisionPlan(placements, _kept_ordinals(federated, placements))
     if not path or not counts:
         return DivisionPlan(placements)
-    if kind in _STATEFUL_SETS:
+    if kind in STATEFUL_SETS:
         return _plan_stateful_set(federated, path, counts)
     if kind == _CLONE_SET:
         return _plan_counted(federated, path, counts, _CLONE_SET_PARTITION)

@@ -20,7 +20,7 @@ from federation.api.components import to_path
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import dotpaths
 from federation.apimachinery.errors import InvalidInput
-from federation.apimachinery.resources import GroupKind
+from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, SECRETS, GroupKind
 from federation.apimachinery.selectors import (
     NOTHING,
     Selector,
@@ -93,7 +93,7 @@ class Mention:
 
 
 POD, SERVICE = GroupKind("", "Pod"), GroupKind("", "Service")
-_SECRET, _CLAIM = GroupKind("", "Secret"), GroupKind("", "PersistentVolumeClaim")
+_SECRET, _CLAIM = SECRETS.group_kind, PERSISTENT_VOLUME_CLAIMS.group_kind
 _ACCOUNT, _DEPLOYMENT = GroupKind("", "ServiceAccount"), GroupKind("apps", "Deployment")
 _ROUTES = ("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute")
 _GATEWAY_API = "gateway.networking.k8s.io"

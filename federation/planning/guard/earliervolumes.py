@@ -16,15 +16,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from federation.api import names
-from federation.api.resources import KRUISE_GROUP
 from federation.apimachinery import dotpaths
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.resources import Object
-from federation.planning.division.ordinals import STARTS, parse_record, start_of_range
+from federation.planning.division.ordinals import STARTS, STATEFUL_SETS, parse_record, start_of_range
 from federation.planning.failover.tolerance import AccessModes, fixed_claims_of
 
 _ORDINAL = re.compile(r"-(0|[1-9][0-9]{0,9})\Z")
-_STATEFUL_SETS = frozenset({("apps", "StatefulSet"), (KRUISE_GROUP, "StatefulSet")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def claim_names_of(template: Mapping[str, Any], access_modes: AccessModes) -> Cl
     """Return the names of the claims that the object's pods use; those of kinds with random names are not known."""
     group, _, _ = str(template.get("apiVersion") or "").rpartition("/")
     stems: list[str] = []
-    if (group, template.get("kind")) in _STATEFUL_SETS:
+    if (group, template.get("kind")) in STATEFUL_SETS:
         claims = dotpaths.get(template, ("spec", "volumeClaimTemplates")) or ()
         names_ = (dotpaths.get(claim, ("metadata", "name")) for claim in claims)
         stems += [f"{name}-{template['metadata']['name']}" for name in names_ if name]
@@ -87,7 +85,7 @@ def stems_of(claim: Object) -> tuple[str, ...]:
 
 
 def has_data(claim: Mapping[str, Any]) -> bool:
-    """Return whether a member's claim has a volume, and nobody deletes it."""
+    """Return whether a member's claim has a volume, and is not being deleted."""
     return bool((claim.get("spec") or {}).get("volumeName")) and not claim["metadata"].get("deletionTimestamp")
 
 

@@ -238,9 +238,8 @@ class _HandOut:
         """Make ready what is released at the next number."""
         while self._waiting and self._waiting[0][0] <= self._given + 1:
             _, at = heappop(self._waiting)
-            weight, held = self._groups[at].weight, self._held[at]
-            due = -(-self._number_at(held + 1, weight) // weight)
-            self._ready[at] = ready = _Next(self._ratio(2 * held + 1, weight), held, at, due)
+            held, due = self._held[at], self._due(at, self._held[at] + 1)
+            self._ready[at] = ready = _Next(self._ratio(2 * held + 1, self._groups[at].weight), held, at, due)
             heappush(self._by_rank, ready)
             heappush(self._by_due, (due, ready))
 
@@ -289,9 +288,13 @@ class _HandOut:
 
     def _promise(self, at: int, held: int) -> None:
         """Note when the clusters of a group are due to have this number."""
-        weight, _, most, _ = self._groups[at]
-        if held <= most:
-            heappush(self._dues, (-(-self._number_at(held, weight) // weight), at, held))
+        if held <= self._groups[at].most:
+            heappush(self._dues, (self._due(at, held), at, held))
+
+    def _due(self, at: int, held: int) -> int:
+        """Return the number of replicas at which the share of a group's clusters reaches this number."""
+        weight = self._groups[at].weight
+        return -(-self._number_at(held, weight) // weight)
 
 
 @lru_cache(maxsize=_ROOM_MAX + 1)
