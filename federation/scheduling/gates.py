@@ -79,7 +79,7 @@ class Finished(Gate):
 
 
 class ClaimsAreKnown(Gate):
-    """A pod whose device claims are not known yet: nobody can say where it fits."""
+    """A pod whose device claims are not known yet, so neither are the clusters where it fits."""
 
     name = "claims"
 

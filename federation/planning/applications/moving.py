@@ -41,10 +41,10 @@ class Left:
 
 def source_of(federated: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the object that a federated object delivers, with the annotation `followers` of its source."""
-    template = federated["spec"]["template"]
+    template: Mapping[str, Any] = federated["spec"]["template"]
     listed = (federated["metadata"].get("annotations") or {}).get(names.FOLLOWERS)
     if listed is None:
-        return template  # type: ignore[no-any-return]  # manifests are JSON
+        return template
     metadata = template["metadata"]
     annotations = {**(metadata.get("annotations") or {}), names.FOLLOWERS: listed}
     return {**template, "metadata": {**metadata, "annotations": annotations}}

@@ -364,7 +364,7 @@ class Ledger:
         return found
 
     def releases(self) -> dict[str, bool]:
-        """Return the jobs of which it has to be recorded anew whether their suspension is left to the queue."""
+        """Return the jobs whose record of the suspension has to change, with whether it is left to the queue."""
         found = {key: entry.is_suspended for key, entry in self.entries.items() if entry.admission is not None}
         return {
             key: is_left
