@@ -118,6 +118,22 @@ async def test_everything_can_be_deleted_while_others_keep_the_disk_full(disk: P
     await stopped(store, running)
 
 
+async def test_creations_return_to_a_small_file_while_others_keep_the_disk_full(disk: Path) -> None:
+    store, running = await started(disk)
+    entries = [await store.create(f"/{number:04d}", a_body("x" * 20_000)) for number in range(30)]
+    await stopped(store, running)
+    fill_disk(disk)
+    store, running = await started(disk)
+    entries += await fill_store(store)
+    assert len(entries) < 50
+    fill_disk(disk)
+    for entry in entries:
+        await store.delete(entry.key, a_body(), entry.revision)
+    await eventually(lambda: not store.database.is_full)
+    await store.create("/new", a_body("x" * 20_000))
+    await stopped(store, running)
+
+
 async def test_a_reader_that_keeps_the_log_delays_deletions_only(disk: Path) -> None:
     options = StoreOptions(disk_reserve_bytes=1 << 20)
     store = SQLStore(f"sqlite:///{disk}/state.db", options)

@@ -26,8 +26,10 @@ _ROWS_MAX = 128
 _PAGES_PER_ROW_RESERVED = 16 * _ROW_PAGES
 _HOLD_PAGES = 256
 _HOLD_STEPS = (_HOLD_PAGES, 64, 16, 4)
-# Pages that are free before creations are accepted again; else each deletion would begin and end the state.
+# Pages that are free before creations are accepted again; else each deletion would begin and end the state. Of a small
+# file it is a half: on a disk that others fill, it can have no more than its objects give back.
 _SPARE_PAGES = 256
+_SPARE_PAGES_MIN = 16
 
 
 class Room:
@@ -133,7 +135,9 @@ class Room:
 
     def find(self, driver: sqlite3.Connection) -> bool:
         """Return whether there are pages for the whole reserve and for other writes, holding more if possible."""
-        missing = max(0, self._rows_wanted - self._rows) * _ROW_PAGES + _SPARE_PAGES - self.spare
+        beside = self.pages - self._rows_wanted * _ROW_PAGES
+        spare_wanted = min(_SPARE_PAGES, max(_SPARE_PAGES_MIN, beside // 2))
+        missing = max(0, self._rows_wanted - self._rows) * _ROW_PAGES + spare_wanted - self.spare
         return missing <= 0 or self.grow(driver, missing)
 
     def has_superfluous_row(self) -> bool:
