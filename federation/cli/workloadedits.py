@@ -100,5 +100,6 @@ async def _edits(
             title = describe_object(resource, where, name)
             lacks = f"replicas of {resource.plural} are not divided" if is_divided else "the kind is not federated"
             raise ConfigurationError(f"{title}: {lacks}; give a workload")
-        edits.append(Edit(target, Verb.MERGE, resource, where, name, await patch_of(resource, where, name)))
+        # In the version in which the federation reads the kind, or the plan would compare two versions.
+        edits.append(Edit(target, Verb.MERGE, type_.resource, where, name, await patch_of(resource, where, name)))
     return edits

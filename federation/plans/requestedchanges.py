@@ -132,7 +132,13 @@ async def _from_replicas(
     type_ = types.get(edit.resource.group_kind)
     if type_ is None or not type_.paths.replicas_spec:
         raise ConfigurationError(f"--replicas {text}: the federation does not divide replicas of {edit.resource.kind}")
-    return replace(edit, verb=Verb.MERGE, body=whatif.replicas_patch(type_.paths.replicas_spec, int(number)))
+    # In the version in which the federation reads the kind, or the plan would compare two versions.
+    return replace(
+        edit,
+        resource=type_.resource,
+        verb=Verb.MERGE,
+        body=whatif.replicas_patch(type_.paths.replicas_spec, int(number)),
+    )
 
 
 async def _deletion(host: Client, kinds: ServedKinds, origin: str, target: str, namespace: str) -> Edit:

@@ -4,9 +4,11 @@ import json
 import subprocess
 from datetime import UTC, datetime
 
+import orjson
 import pytest
 import yaml
 
+from federation.api import names
 from federation.apimachinery.resources import Object
 from federation.planning.federatedobject.imported import adoption_annotations
 from federation.planning.typederivation import custom_config
@@ -305,12 +307,14 @@ def test_a_change_that_would_empty_a_cluster_is_held_approved_and_undone(fed: Fe
 
 
 def _version(name: str, *fields: str, storage: bool) -> Object:
-    spec = {"type": "object", "properties": {field: {"type": "string"} for field in fields}}
+    pods = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    properties = {"template": pods, **{field: {"type": "string"} for field in fields}}
+    spec = {"type": "object", "properties": properties}
     schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
     return {"name": name, "served": True, "storage": storage, "schema": schema}
 
 
-def test_import_and_adopt_keep_the_fields_of_the_stored_version(fed: Federation) -> None:
+def test_import_adopt_and_migrate_keep_the_fields_of_the_stored_version(fed: Federation) -> None:
     group, here = "versions.example.com", ("-n", "versions")
     kind = {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"}
     versions = [_version("v1beta1", "size", storage=False), _version("v1", "size", "color", storage=True)]
@@ -333,7 +337,7 @@ def test_import_and_adopt_keep_the_fields_of_the_stored_version(fed: Federation)
             "apiVersion": f"{group}/v1",
             "kind": "Gadget",
             "metadata": {"name": name, "namespace": "versions"},
-            "spec": {"size": "s", "color": "blue"},
+            "spec": {"size": "s", "color": "blue", "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}},
         }
         for name in ("imported", "adopted")
     }
@@ -343,12 +347,16 @@ def test_import_and_adopt_keep_the_fields_of_the_stored_version(fed: Federation)
         items = kubectl.json("get", f"gadgets.v1.{group}", *here)["items"]
         return {each["metadata"]["name"]: each["spec"] for each in items}
 
-    kept = {name: {"size": "s", "color": "blue"} for name in gadgets}
+    kept = {name: gadget["spec"] for name, gadget in gadgets.items()}
     importing = ("import", "--from-cluster", "member-2", "gadget/imported", *here)
     eventually(lambda: attempt(fed, *importing).returncode, lambda code: code == 0, what="an import")
     gadgets["adopted"]["metadata"]["labels"] = {"kubeadmiral.io/propagation-policy-name": "import-member-2"}
     fed.kubectl.apply(gadgets["adopted"])
     eventually(lambda: attempt(fed, "adopt", "gadget/adopted", *here).returncode, lambda code: code == 0)
+    assert specs(there) == specs(fed.kubectl) == kept
+    assert "no member had to change" in run(fed, "migrate", "gadget/adopted", *here, "--to", "member-2").stdout
+    written = fed.kubectl.json("get", f"gadgets.v1.{group}/adopted", *here)
+    assert orjson.loads(written["metadata"]["annotations"][names.PLACEMENTS]) == [{"cluster": "member-2"}]
     assert specs(there) == specs(fed.kubectl) == kept
     fed.kubectl("delete", f"gadgets.v1.{group}/imported", *here, "--cascade=orphan", "--timeout=60s")
     assert specs(there) == kept

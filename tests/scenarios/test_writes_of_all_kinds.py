@@ -5,6 +5,8 @@ the earlier one. Each line of the control plane also checks every write (`suppor
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -18,9 +20,11 @@ from tests.scenarios import (
     test_sharded_services,
     test_united_deployments_across_clusters,
 )
+from tests.support.generated import nightly_unless
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
+from federation.api.kubefedkinds import FEDERATED_KINDS
 from federation.api.resources import (
     CRON_AUTOSCALERS,
     FEDERATED_CLUSTERS,
@@ -34,9 +38,11 @@ from federation.api.resources import (
     WORKLOAD_SPREADS,
 )
 from federation.apimachinery.resources import CRDS, DEPLOYMENTS, Object, Resource
+from federation.cli.databases import marking
 from federation.planning.typederivation import custom_config
 
 FEDERATED_DEPLOYMENTS = test_kubefed.FEDERATED_DEPLOYMENTS
+FEDERATED_ROLES = FEDERATED_KINDS["FederatedClusterRole"].resource
 OWN, NEWER = "ofANewerVersion", "v9"
 """The field, and the version that has it and is stored."""
 
@@ -73,6 +79,14 @@ async def add_fields(world: World, *resources: Resource) -> dict[tuple[Resource,
 
 async def _kubefed(world: World) -> None:
     await test_kubefed.apply(world, *test_kubefed.manifests())
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
+    role = {
+        "apiVersion": FEDERATED_ROLES.api_version,
+        "kind": FEDERATED_ROLES.kind,
+        "metadata": {"name": "readers"},
+        "spec": {"template": {"rules": rules}, "placement": {"clusterSelector": {}}},
+    }
+    await test_kubefed.apply(world, role)
 
 
 async def _services(world: World) -> None:
@@ -121,7 +135,7 @@ ALL_KUBEFED = tuple(
     if resource.group in ("types.kubefed.io", "scheduling.kubefed.io")
 )
 CASES: dict[str, tuple[Callable[[World], Awaitable[None]], tuple[Resource, ...], set[str]]] = {
-    "kubefed": (_kubefed, ALL_KUBEFED, {"FederatedDeployment", "FederatedConfigMap"}),
+    "kubefed": (_kubefed, ALL_KUBEFED, {"FederatedDeployment", "FederatedConfigMap", "FederatedClusterRole"}),
     "services": (_services, (SERVICE_EXPORTS, SERVICE_IMPORTS), {"ServiceExport", "ServiceImport"}),
     "uniteddeployment": (_united, (UNITED_DEPLOYMENTS,), {"UnitedDeployment"}),
     "autoscaling": (_united_scaled, (UNITED_DEPLOYMENTS, CRON_AUTOSCALERS), {"UnitedDeployment", "CronFederatedHPA"}),
@@ -136,8 +150,27 @@ CASES: dict[str, tuple[Callable[[World], Awaitable[None]], tuple[Resource, ...],
 """What a user creates, the kinds that have two versions, and those of them into which the feature writes."""
 
 
-@pytest.mark.parametrize("case", CASES)
-async def test_no_feature_takes_a_field_of_the_stored_version(case: str) -> None:
+async def _restart(world: World) -> None:
+    await world.pass_time(90)
+    await world.restart()
+
+
+async def _restore(world: World) -> None:
+    """Restore the host from a backup of now, as `fedctl restore` does."""
+    backup = world.copy()
+    await world.pass_time(90)
+    mark = marking(backup.now, world.clock.now())
+    entries = [replace(entry, value=mark(entry.key, entry.value)) for entry in backup.stores[""].entries]
+    await world.restore_host(backup.stores[""]._replace(entries=entries))
+
+
+@pytest.mark.parametrize(
+    ("case", "again"),
+    nightly_unless([*product(CASES, [_restart]), ("own", _restore)], product(CASES, (_restart, _restore))),
+)
+async def test_no_feature_takes_a_field_of_the_stored_version(
+    case: str, again: Callable[[World], Awaitable[None]]
+) -> None:
     begin, resources, expected = CASES[case]
     async with a_world(labels=test_kubefed.LABELS) as world:
         await store_newer_versions(world, *resources)
@@ -145,9 +178,8 @@ async def test_no_feature_takes_a_field_of_the_stored_version(case: str) -> None
         before = await add_fields(world, *resources)
         assert before
         await world.settle()
-        await world.pass_time(90)
         # A new process writes again what it finds, and finalizers leave with a policy.
-        await world.restart()
+        await again(world)
         await world.settle()
         written = set()
         for (resource, namespace, name), revision in before.items():
