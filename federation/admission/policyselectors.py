@@ -44,6 +44,7 @@ from federation.planning.waves.policychanges import SPEC_BYTES_MAX, content_of
 from federation.planning.waves.waverules import to_annotation
 from federation.scheduling.policyreferences import named_clusters, reference_warnings
 from federation.scheduling.policyspec import compile_resource_selectors
+from federation.scheduling.policywarnings import policy_warnings
 
 _NAMESPACED = (OVERRIDE_POLICIES, PROPAGATION_POLICIES)
 _CLUSTER_WIDE = (CLUSTER_OVERRIDE_POLICIES, CLUSTER_PROPAGATION_POLICIES)
@@ -108,6 +109,8 @@ class PolicyAdmission(ValidatingPlugin):
             selectors = spec.get("resourceSelectors") or ()
             check_selected(request, access, self._find, selectors, "spec.resourceSelectors")
         request.warnings.extend(_change_warnings(request, policy))
+        if request.resource in (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES):
+            request.warnings.extend(policy_warnings(policy))
         try:
             known = await self._read(request, policy, access)
             found = await self._ended_effects(request, policy)

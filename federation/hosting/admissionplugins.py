@@ -11,6 +11,7 @@ from federation.admission.federatedobjects import FederatedObjectAdmission, Find
 from federation.admission.hostreader import HostReader
 from federation.admission.placementholds import PlacementHoldAdmission
 from federation.admission.policyselectors import PolicyAdmission
+from federation.admission.schedulingprofiles import SchedulingProfileAdmission
 from federation.admission.suspensions import SuspensionAdmission
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.effect import EffectOf
@@ -42,6 +43,7 @@ def admission_plugins(
         AuthorAdmission(FederatedObjectAdmission(find)),
         ChangeFreezeAdmission(),
         PlacementHoldAdmission(clock),
+        SchedulingProfileAdmission(host.list_objects),
         SuspensionAdmission(find),
         AuthorAdmission(PolicyAdmission(find, host.list_objects, gate_networks, effect_of, metric_sources)),
         DividedNumbersAdmission(host.list_objects, AutoscalerAdmission(host.list_objects)),

@@ -4,12 +4,21 @@ They stay in force, because KubeAdmiral accepts them and stricter rules would br
 the field and its effect. Pure; the schedule controller emits the warnings as events.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import difflib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from federation.api.selectors import compile_cluster_terms
 from federation.apimachinery.errors import PluginError
-from federation.scheduling.framework.profile import BINPACK_PLUGIN, POINTS, SPREAD_PLUGIN, Profile
+from federation.scheduling.framework.enabledplugin import runs_at
+from federation.scheduling.framework.profile import (
+    BINPACK_PLUGIN,
+    DEFAULT_PROFILE,
+    POINTS,
+    SPREAD_PLUGIN,
+    Profile,
+    apply_profile,
+)
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import Effect, SchedulingMode
 
@@ -28,32 +37,79 @@ def profile_warnings(source: Mapping[str, Any], profile: Profile, installed: Plu
 
     Plugins that are not installed are allowed: they may be webhooks that are configured later.
     """
-    points = {point: [ref.name for ref in getattr(profile, point)] for point in POINTS}
-    configs = (source.get("spec") or {}).get("pluginConfig") or ()
-    return [*_about_points(points), *_about_arguments(configs, points, installed)]
+    problems = (f"{field}: {text}" for field, text in profile_problems(source, installed))
+    running = {SPREAD_PLUGIN, BINPACK_PLUGIN}.union(*({ref.name for ref in getattr(profile, at)} for at in POINTS))
+    configs = enumerate((source.get("spec") or {}).get("pluginConfig") or ())
+    unused = (
+        f"spec.pluginConfig[{index}]: {config.get('name')} does not run in this profile"
+        for index, config in configs
+        if config.get("name") not in running
+    )
+    return [*problems, *unused]
 
 
-def _about_points(points: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    for point, running in points.items():
-        for name in sorted({name for name in running if running.count(name) > 1}):
-            yield f"spec.plugins.{point}.enabled: {name} runs there already; disable it to change its place"
+def profile_problems(source: Mapping[str, Any], installed: PluginRegistry) -> Iterator[tuple[str, str]]:
+    """Yield field and text of what makes each decision with a SchedulingProfile fail.
+
+    Names that are not installed are not among it: `missing_plugins`.
+    """
+    spec = source.get("spec") or {}
+    plugins: dict[str, Any] = {}
+    configured = {str(config.get("name")) for config in spec.get("pluginConfig") or ()}
+    for index, config in enumerate(spec.get("pluginConfig") or ()):
+        arguments, at = config.get("args"), f"spec.pluginConfig[{index}].args"
+        if arguments is not None and not isinstance(arguments, Mapping):
+            yield at, "write an object"
+        else:
+            yield from _make(plugins, installed, str(config.get("name")), dict(arguments or {}), at)
+    for point, at, entry in _enabled(spec):
+        name = str(entry.get("name") or "")
+        if name not in configured and name not in plugins:
+            yield from _make(plugins, installed, name, {}, f"{at}.name")
+        if name in plugins and not runs_at(plugins[name], point):
+            points = ", ".join(each for each in POINTS if runs_at(plugins[name], each))
+            yield f"{at}.name", f"{name} does not run here; enable it in {points}"
+    for point in POINTS:
+        changes = (spec.get("plugins") or {}).get(point)
+        names = [ref.name for ref in getattr(apply_profile(DEFAULT_PROFILE, source), point)] if changes else []
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            yield f"spec.plugins.{point}.enabled", f"{name} runs there already; disable it to change its place"
 
 
-def _about_arguments(
-    configs: Sequence[Mapping[str, Any]], points: Mapping[str, Sequence[str]], installed: PluginRegistry
-) -> Iterator[str]:
-    able_to_run = {SPREAD_PLUGIN, BINPACK_PLUGIN}.union(*points.values())
-    for index, config in enumerate(configs):
-        at, name, arguments = f"spec.pluginConfig[{index}]", str(config.get("name")), config.get("args")
-        if name not in able_to_run:
-            yield f"{at}: {name} does not run in this profile"
-        elif arguments is not None and not isinstance(arguments, Mapping):
-            yield f"{at}.args: write an object"
-        elif name in installed.names:
-            try:
-                installed.make(name, dict(arguments or {}))
-            except PluginError as problem:
-                yield f"{at}.args: {problem}"
+def missing_plugins(
+    source: Mapping[str, Any], installed: PluginRegistry, webhooks: Collection[str]
+) -> Iterator[tuple[str, str, bool]]:
+    """Yield field, text and whether it is called a webhook, of each enabled plugin that nothing provides."""
+    known = {*installed.names, *webhooks}
+    for _, at, entry in _enabled(source.get("spec") or {}):
+        name, is_webhook = str(entry.get("name") or ""), entry.get("type") == "Webhook"
+        if name in known:
+            continue
+        if is_webhook:
+            text = "no SchedulerPluginWebhookConfiguration has this name yet; until then each decision with it fails"
+        else:
+            nearest = difflib.get_close_matches(name, installed.names, 1, 0.5)
+            meant = f"did you mean {nearest[0]}?" if nearest else f"installed are {', '.join(installed.names)}."
+            text = f"there is no plugin {name!r}; {meant} A plugin that is reached over HTTP has type: Webhook"
+        yield f"{at}.name", text, is_webhook
+
+
+def _make(
+    plugins: dict[str, Any], installed: PluginRegistry, name: str, arguments: dict[str, Any], at: str
+) -> Iterator[tuple[str, str]]:
+    """Add an installed plugin to `plugins`, or yield why it cannot be made."""
+    if name in installed.names:
+        try:
+            plugins[name] = installed.make(name, arguments)
+        except PluginError as problem:
+            yield at, str(problem)
+
+
+def _enabled(spec: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield extension point, field and entry of each plugin that a profile enables."""
+    for point in POINTS:
+        for index, entry in enumerate(((spec.get("plugins") or {}).get(point) or {}).get("enabled") or ()):
+            yield point, f"spec.plugins.{point}.enabled[{index}]", entry
 
 
 def _about_affinity(spec: Mapping[str, Any]) -> Iterator[str]:
@@ -80,8 +136,12 @@ def _about_tolerations(spec: Mapping[str, Any]) -> Iterator[str]:
             yield f"{at}.operator: {operator!r} is neither Exists nor Equal, so it tolerates nothing"
         elif not toleration.get("key") and operator != "Exists":
             yield f"{at}.key is empty: it tolerates every taint with its value; write operator Exists or a key"
+        if operator == "Exists" and toleration.get("value"):
+            yield f"{at}.value: with operator Exists every value is tolerated; leave it out, as Kubernetes demands"
         if (effect := toleration.get("effect") or "") not in _EFFECTS:
             yield f"{at}.effect: {effect!r} is none of {', '.join(Effect)}, so it tolerates nothing"
+        elif toleration.get("tolerationSeconds") is not None and effect not in ("", Effect.NO_EXECUTE):
+            yield f"{at}.tolerationSeconds: it counts for NoExecute alone; leave it out for {effect}"
 
 
 def _about_placement(spec: Mapping[str, Any]) -> Iterator[str]:

@@ -65,7 +65,7 @@ def enable_plugins(
             made[ref.name] = registry.make(ref.name, dict(arguments))
         plugin = made[ref.name]
         local, remote = getattr(plugin, point, None), getattr(plugin, _REMOTE[point], None)
-        if local is None and remote is None:
+        if not runs_at(plugin, point):
             raise PluginError(f"plugin {ref.name!r} cannot be enabled for {point}: it has no {point}()")
         enabled.append(
             EnabledPlugin(
@@ -84,6 +84,11 @@ def enable_plugins(
             )
         )
     return tuple(enabled)
+
+
+def runs_at(plugin: object, point: str) -> bool:
+    """Return whether a plugin can be enabled at an extension point."""
+    return any(getattr(plugin, method, None) is not None for method in (point, _REMOTE[point]))
 
 
 def _cache_key_of(plugin: Any, point: str) -> Callable[[SchedulingUnit], Hashable] | None:

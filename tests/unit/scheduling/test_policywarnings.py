@@ -60,6 +60,17 @@ def test_plausible_policies_have_no_warning(spec: dict[str, Any]) -> None:
             ),
         ),
         (
+            {"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]},
+            (
+                "spec.tolerations[0].value: with operator Exists every value is tolerated;"
+                " leave it out, as Kubernetes demands"
+            ),
+        ),
+        (
+            {"tolerations": [{"key": "a", "effect": "NoSchedule", "tolerationSeconds": 5}]},
+            "spec.tolerations[0].tolerationSeconds: it counts for NoExecute alone; leave it out for NoSchedule",
+        ),
+        (
             {"placement": [{"cluster": "a"}, {"cluster": "a"}]},
             "spec.placement[1].cluster: a is listed twice, and the later preferences count",
         ),
@@ -107,6 +118,10 @@ def test_a_warning_names_the_field_and_the_effect(spec: dict[str, Any], doubt: s
         (
             {"pluginConfig": [{"name": "ClusterCapacityWeight", "args": []}]},
             ["spec.pluginConfig[0].args: write an object"],
+        ),
+        (
+            {"plugins": {"select": {"enabled": [{"name": "ClusterReady"}]}}},
+            ["spec.plugins.select.enabled[0].name: ClusterReady does not run here; enable it in filter"],
         ),
         (
             {"pluginConfig": [{"name": "PreferenceBinPack", "args": {"size": 1}}]},
