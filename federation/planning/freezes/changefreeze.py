@@ -20,6 +20,8 @@ from federation.planning.freezes.names import FREEZE_EXCEPTIONS
 from federation.planning.guard.losses import held_placement, lost_clusters
 from federation.planning.windows import MALFORMED, end_of, is_open
 
+FOLLOWING_MAX = 32
+"""How many windows without a gap between them are followed to their end."""
 _MALFORMED = (SelectorError, *MALFORMED)
 
 
@@ -60,8 +62,23 @@ class Freeze:
         return self.exceptions.isdisjoint((f"{namespace}/{name}", f"{namespace}/*")) and self.selector.matches(labels)
 
     def end(self, now: datetime) -> datetime | None:
-        """Return the latest end of its open windows, None if none is open."""
-        return max((end for window in self.windows if (end := end_of(window, now)) is not None), default=None)
+        """Return the end of the windows that are open now and of those that follow without a gap, None if none is open.
+
+        Of more than `FOLLOWING_MAX` it is the end of the last one that was looked at: `end_text` says so.
+        """
+        until = None
+        for _ in range(FOLLOWING_MAX):
+            if (later := self._end_of_open(until or now)) is None:
+                break
+            until = later
+        return until
+
+    def end_text(self, until: datetime) -> str:
+        """Return how people read an end."""
+        return f"{'at least ' if self._end_of_open(until) else ''}until {to_rfc3339(until)}"
+
+    def _end_of_open(self, at: datetime) -> datetime | None:
+        return max((end for window in self.windows if (end := end_of(window, at)) is not None), default=None)
 
 
 def compile_freeze(source: Mapping[str, Any]) -> Freeze:
@@ -108,7 +125,7 @@ def find_frozen(
     if not holding:
         return None
     until, freeze = max(holding, key=itemgetter(0))
-    message = f"ChangeFreeze {freeze.name} holds until {to_rfc3339(until)}: {freeze.reason}"
+    message = f"ChangeFreeze {freeze.name} holds {freeze.end_text(until)}: {freeze.reason}"
     return Frozen(freeze.name, message, until)
 
 

@@ -55,7 +55,7 @@ def _concerns_of(source: Mapping[str, Any], resource: Resource, now: datetime) -
     end = freeze.end(now)
     opening = min((at for each in freeze.windows if (at := next_opening(each, now)) is not None), default=None)
     changes = ", ".join(sorted(freeze.holds))
-    when = f"until {to_rfc3339(end)}" if end is not None else f"from {to_rfc3339(opening)}" if opening else "at no time"
+    when = freeze.end_text(end) if end is not None else f"from {to_rfc3339(opening)}" if opening else "at no time"
     return (
         lambda template, namespace, _, known: any(
             freeze.concerns(namespace, str(template["metadata"]["name"]), known["metadata"].get("labels") or {}, each)

@@ -47,6 +47,16 @@ def test_the_longest_freeze_is_named() -> None:
     assert held(longer, a_freeze()).startswith("ChangeFreeze longer holds until 2026-07-09")
 
 
+def test_windows_without_a_gap_between_them_are_one() -> None:
+    halves = [{"schedule": f"0 {hour} 3,4 7 *", "duration": "12h"} for hour in (0, 12)]
+    assert held(a_freeze(windows=halves)) == "ChangeFreeze f holds until 2026-07-05T00:00:00Z: r"
+
+
+def test_windows_that_follow_each_other_for_ever_have_no_certain_end() -> None:
+    for_ever = a_freeze(windows=[{"schedule": "0 * * * *", "duration": "2h"}])
+    assert held(for_ever) == "ChangeFreeze f holds at least until 2026-07-06T13:00:00Z: r"
+
+
 def test_of_freezes_that_end_together_the_first_is_named() -> None:
     assert held(a_freeze("b"), a_freeze("a")).startswith("ChangeFreeze b holds")
 
