@@ -267,6 +267,8 @@ def _print_follower(target: _Target, following: FollowerPlacement, output: str) 
         return
     console = make_console()
     print_title(console, str(target), target.namespace, "Following")
+    if deletion := _deletion_note(target):
+        print_field(console, "deleting", deletion)
     print_following(console, following)
     if held := target.state.held():
         print_field(console, "held", f"from {held}")
@@ -285,6 +287,8 @@ def _print(
     deleted = _deleted_note(record, target)
     if deleted and is_now:
         print_field(console, "gone", deleted)
+    elif is_now and (deletion := _deletion_note(target)):
+        print_field(console, "deleting", deletion)
     elif is_now and (annotation := _scheduling_annotation(target)):
         print_field(console, "now", f"not scheduled any more because of its annotation {annotation}")
     if is_now and target.waits:
@@ -339,6 +343,20 @@ def _scheduling_annotation(target: _Target) -> str:
     """Return the annotation that excludes the object from scheduling, "" when there is none."""
     annotations = ((target.source or {}).get("metadata") or {}).get("annotations") or {}
     return next((key for key in (names.NO_FEDERATED_RESOURCE, names.NO_SCHEDULING) if annotations.get(key)), "")
+
+
+def _deletion_note(target: _Target) -> str:
+    """Return since when the object is being deleted and what its deletion waits for, "" when it is not."""
+    metadata = (target.source or {}).get("metadata") or {}
+    if not (since := metadata.get("deletionTimestamp")):
+        return ""
+    finalizers = metadata.get("finalizers") or ()
+    others = [each for each in finalizers if each != names.FEDERATE_FINALIZER]
+    waits = ["its copies are deleted in the clusters"] if len(others) < len(finalizers) else []
+    waits += [f"the finalizer {each} is removed, which the federation did not set" for each in others]
+    return (
+        f"since {to_age(SystemClock().now(), from_rfc3339(since))}; it ends when {', and '.join(waits) or 'it is gone'}"
+    )
 
 
 def _deleted_note(record: Mapping[str, Any], target: _Target) -> str:

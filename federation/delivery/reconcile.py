@@ -89,7 +89,7 @@ class Reconciler:
             recorded = self._clusters_to_clean(key, federated, type_)
             return await self._deletion.reconcile(key, federated, type_, recorded=recorded)
         if is_never_synced(template):
-            return DONE
+            return await self._report_own(key, federated, type_)
         if not pendingcontrollers.is_ready_for_dispatch(federated):
             self._objects.defer(key, writer=WRITER)
             return DONE
@@ -134,6 +134,14 @@ class Reconciler:
             self._recorder.event(federated, WARNING, EVENT_NO_SOURCE, text)
         return DONE
 
+    async def _report_own(self, key: Key, federated: Object, type_: FederatedType) -> Result:
+        """Report a namespace that each cluster has by itself as delivered; nothing of it is."""
+        propagation = self._begin(key, federated, type_, self._rollouts.preview)
+        for name in propagation.aim.selected:
+            propagation.record(name, ClusterStatus.OK)
+        await self._publication.publish(propagation)
+        return DONE
+
     async def _add_finalizer(self, key: Key, federated: Object) -> Object | None:
         finalizers = with_finalizers(federated, names.SYNC_FINALIZER)
         return await self._objects.patch(key, federated, {"metadata": {"finalizers": finalizers}}, writer=WRITER)
@@ -158,8 +166,8 @@ class Reconciler:
 
     def preview(self, key: Key, federated: Object, type_: FederatedType) -> dict[str, Decision]:
         """Return what the next reconcile would decide by cluster; {} while it would deliver nothing."""
-        is_deleted = bool(federated["metadata"].get("deletionTimestamp"))
-        if is_deleted or not pendingcontrollers.is_ready_for_dispatch(federated):
+        is_idle = bool(federated["metadata"].get("deletionTimestamp")) or is_never_synced(federated["spec"]["template"])
+        if is_idle or not pendingcontrollers.is_ready_for_dispatch(federated):
             return {}
         propagation = self._begin(key, federated, type_, self._rollouts.preview)
         return self._delivery.preview(propagation, self._visited(propagation))

@@ -4,7 +4,7 @@ from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import PROPAGATION_POLICIES
+from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
 
 
@@ -38,6 +38,19 @@ async def test_a_namespace_is_propagated_with_its_objects_and_deleted() -> None:
         await world.user.delete(NAMESPACES, "shop")
         await world.until_gone(NAMESPACES, "shop", "")
         assert await _holders(world, "shop") == set()
+
+
+async def test_a_namespace_that_every_cluster_has_by_itself_is_reported_as_there() -> None:
+    async with a_world(members=("east",)) as world:
+        async def statuses() -> list[tuple[str, str]]:
+            federated = await world.user.get(CLUSTER_FEDERATED_OBJECTS, "default-namespaces")
+            entries = (federated.get("status") or {}).get("clusters") or ()
+            return [(entry["cluster"], entry["status"]) for entry in entries]
+
+        await world.until_equal(statuses, [("east", "OK")])
+        await world.add_member("south", {})
+        await world.join("south")
+        await world.until_equal(statuses, [("east", "OK"), ("south", "OK")])
 
 
 async def test_a_new_cluster_gets_the_existing_namespaces() -> None:

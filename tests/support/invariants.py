@@ -140,9 +140,7 @@ async def members_hold_all_that_is_placed(view: View) -> AsyncIterator[str]:
         placement = effective_placement(obj)
         statuses = {c["cluster"]: c["status"] for c in (obj.get("status") or {}).get("clusters") or ()}
         finished = {cluster for cluster, status in statuses.items() if status == "Finished"}
-        if {**statuses, **dict.fromkeys(finished, "OK")} != dict.fromkeys(placement, "OK") and not _is_never_synced(
-            template
-        ):
+        if {**statuses, **dict.fromkeys(finished, "OK")} != dict.fromkeys(placement, "OK"):
             yield f"{name} is placed in {sorted(placement)} and its status is {statuses}"
         for cluster in placement & view.world.members.keys() - finished:
             held = await view.objects(view.world.members[cluster].admin, type_.resource)
@@ -305,7 +303,3 @@ async def _reported(view: View) -> set[str]:
     """Return the uids of objects in members that Leftovers report for an administrator to decide."""
     found = await view.objects(view.world.user, LEFTOVERS)
     return {str(leftover["spec"].get("uid")) for leftover in found if leftover["spec"]["action"] == "Keep"}
-
-
-def _is_never_synced(template: Object) -> bool:
-    return bool(template["kind"] == "Namespace" and template["metadata"]["name"].startswith(("kube-", "default")))

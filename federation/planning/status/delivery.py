@@ -4,7 +4,7 @@ Reference: docs/reference/status.md.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions, dotpaths
 from federation.apimachinery.clock import to_rfc3339
 from federation.planning.federatedobject import pendingcontrollers
+from federation.planning.federatedobject.namespaces import is_never_synced
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.guard.record import past_move
 from federation.planning.rendering.memberobject import Renderer, RenderError
@@ -83,11 +84,12 @@ def deliveries_of(
     `observed` has the managed member object of each cluster whose cache is complete, None when there is none.
     `clusters` are the FederatedClusters: the conditions of one say what hinders the first delivery.
     """
-    placed = effective_placement(federated)
+    is_deleted = bool(federated["metadata"].get("deletionTimestamp"))
+    placed = set() if is_deleted else effective_placement(federated)
     reported = {str(entry["cluster"]): entry for entry in (federated.get("status") or {}).get("clusters") or ()}
     renderer = Renderer(federated, type_)
     is_pending = not pendingcontrollers.is_ready_for_dispatch(federated)
-    return [
+    rows = [
         _delivery(
             cluster,
             renderer,
@@ -101,6 +103,8 @@ def deliveries_of(
         for cluster in sorted(placed | reported.keys())
         if only_in in ("", cluster)
     ]
+    is_own = is_never_synced(federated["spec"]["template"])
+    return [replace(row, applied="yes") for row in rows] if is_own else rows
 
 
 def _delivery(
@@ -123,7 +127,7 @@ def _delivery(
             message = str(error)
     live = observed.get(cluster)
     entry = reported or {}
-    if reported is None:
+    if reported is None and is_placed:
         obstacle = "earlier steps are pending" if is_pending else _obstacle(joined, is_readable=cluster in observed)
         message = message or obstacle
     return ClusterDelivery(

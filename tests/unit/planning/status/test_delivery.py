@@ -51,6 +51,14 @@ def _rows(federated: dict[str, Any], observed: dict[str, Any]) -> dict[str, Clus
     return {row.cluster: row for row in deliveries_of(federated, DEPLOYMENT, observed, CLUSTERS)}
 
 
+def test_what_is_being_deleted_is_wanted_nowhere() -> None:
+    federated = _federated(("east", "west"), {"cluster": "east", "status": "WaitingForRemoval"}, east=4)
+    federated["metadata"]["deletionTimestamp"] = "2026-07-01T00:00:00Z"
+    live = _live(federated, "east", readyReplicas=4)
+    [row] = deliveries_of(federated, DEPLOYMENT, {"east": live, "west": None}, CLUSTERS)
+    assert (row.cluster, row.is_placed, row.wanted, row.message) == ("east", False, None, "")
+
+
 def test_rows_tell_what_is_wanted_applied_and_ready() -> None:
     ok = {"cluster": "east", "status": "OK"}
     refused = {"cluster": "west", "status": "CreationFailed", "message": "admission webhook denied the request"}

@@ -41,7 +41,7 @@ def row_of(resource: Resource, spec: Any, status: Any = None) -> RuleRow:
         (
             CHANGE_FREEZES,
             {"windows": [WEEKEND, {"start": "2026-11-20T00:00:00Z", "end": "2026-12-06T00:00:00Z"}]},
-            ("busy", "Holds", "2026-12-06T00:00:00Z", "2026-12-11T17:00:00Z"),
+            ("busy", "Holds", "2026-12-07T07:00:00Z", "2026-12-11T17:00:00Z"),
         ),
         (CHANGE_FREEZES, {"windows": [OLD]}, ("unknown", "Over", "", "")),
         (
