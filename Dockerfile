@@ -9,7 +9,7 @@ COPY migrations migrations
 COPY examples/quickstart examples/quickstart
 COPY examples/workloads examples/workloads
 COPY tools/install.py tools/slim.py tools/
-RUN PIP_NO_CACHE_DIR=1 python tools/install.py --target /opt/federation credentials otel postgres \
+RUN PIP_NO_CACHE_DIR=1 python tools/install.py --target /opt/federation otel postgres \
  && python tools/slim.py /opt/federation \
  && sed -i '1s|^#!.*|#!/usr/bin/python3|' /opt/federation/bin/fedctl \
  && install -d -m 0700 /state

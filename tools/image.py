@@ -29,7 +29,7 @@ PACKAGES = (
     *("libcrypt1", "libpython3.11-minimal", "libpython3.11-stdlib", "python3.11-minimal", "python3-minimal"),
 )
 """Python and what its modules load: no shell, no package manager."""
-EXTRAS = ("credentials", "otel", "postgres")
+EXTRAS = ("otel", "postgres")
 _PATIENCE = ("Acquire::http::Timeout=20", "Acquire::https::Timeout=20", "Acquire::Retries=1")
 """Without it, `apt-get` waits for minutes where Debian's servers are out of reach."""
 _UNNEEDED = (

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = ROOT / "constraints.txt"
-EXTRAS = ("credentials", "docs", "otel", "postgres", "test")
+EXTRAS = ("docs", "otel", "postgres", "test")
 HEADER = "# Made by `make lock`. What needs a package stands above it; `tools/install.py` installs these files only.\n"
 ENTRY = re.compile(r"^[A-Za-z0-9].*==.*(?:\n .*)*\n", re.MULTILINE)
 

@@ -1,9 +1,8 @@
 """Kubeconfig files and in-cluster configuration: file and context in, `Connection` out.
 
 Every problem is a one-line ConfigurationError with file, field and remedy. This is the only module that imports
-`kubernetes`, and only for users whose credentials come from an identity provider: that package costs a
-second and 60 MB of memory, and is installed with the extra `credentials`. Credential files are read once, here; the
-session reads token files again, because tokens rotate.
+`kubernetes`, and only for users whose credentials come from an identity provider: that package costs a second and
+60 MB of memory. Credential files are read once, here; the session reads token files again, because tokens rotate.
 """
 
 import base64
@@ -72,13 +71,8 @@ async def fetch_credentials(connection: Connection) -> Credentials:
         return Credentials(connection, None)
     if plugin.kind == "exec":
         return await _run_exec(connection, plugin)
-    try:
-        from kubernetes.aio.config import ConfigException  # noqa: PLC0415  # see the module's docstring
-    except ImportError as problem:
-        raise ConfigurationError(
-            f"users[].user.{plugin.kind} of {connection.server} needs a package that is not installed; "
-            "install the extra `credentials` (`pip install 'federation[credentials]'`), or use a token or certificate"
-        ) from problem
+    from kubernetes.aio.config import ConfigException  # noqa: PLC0415  # see the module's docstring
+
     try:
         return await _run_auth_provider(connection, plugin)
     except (ConfigException, OSError, ValueError, KeyError, TypeError) as problem:

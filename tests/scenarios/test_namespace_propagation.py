@@ -42,6 +42,7 @@ async def test_a_namespace_is_propagated_with_its_objects_and_deleted() -> None:
 
 async def test_a_namespace_that_every_cluster_has_by_itself_is_reported_as_there() -> None:
     async with a_world(members=("east",)) as world:
+
         async def statuses() -> list[tuple[str, str]]:
             federated = await world.user.get(CLUSTER_FEDERATED_OBJECTS, "default-namespaces")
             entries = (federated.get("status") or {}).get("clusters") or ()

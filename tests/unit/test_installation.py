@@ -29,17 +29,10 @@ def test_entries_are_chosen_by_what_needs_them(wanted: set[str], expected: list[
     assert ("--hash=sha256:01\n" in chosen) == ("a" in expected)
 
 
-@pytest.mark.parametrize("extra", ["", "credentials", "otel", "postgres", "test"])
+@pytest.mark.parametrize("extra", ["", "otel", "postgres", "test"])
 def test_each_installation_has_its_direct_dependencies(extra: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     chosen = needed((ROOT / "constraints.txt").read_text(), {"fedctl", *([extra] if extra else [])})
     names = {canonicalize_name(name) for name in re.findall(r"^([A-Za-z0-9._-]+)==", chosen, re.MULTILINE)}
     wanted = [*project["dependencies"], *(project["optional-dependencies"][extra] if extra else [])]
     assert {canonicalize_name(Requirement(each).name) for each in wanted} <= names
-
-
-def test_the_kubernetes_client_is_installed_on_request_only() -> None:
-    """It is a third of an installation, for credentials that a program or an identity provider gives."""
-    constraints = (ROOT / "constraints.txt").read_text()
-    assert "\nkubernetes==" not in needed(constraints, {"fedctl", "otel", "postgres"})
-    assert "\nkubernetes==" in needed(constraints, {"credentials"})
