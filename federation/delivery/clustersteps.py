@@ -19,7 +19,7 @@ from federation.delivery.rules.content import Subject
 from federation.delivery.rules.corrections import is_correction
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import is_management_disabled
-from federation.delivery.rules.status import ClusterStatus, clusters_of
+from federation.delivery.rules.status import OBSTRUCTED, ClusterStatus, clusters_of
 from federation.guard.suspensions import Holds
 from federation.planning.failover.application import PurgeMode, purge_of
 from federation.planning.failover.podbudgets import unavailable_max
@@ -264,6 +264,7 @@ class Rollouts:
                 is_written=wanted is not None and is_correction(record, wanted.hash, live),
                 keeps_replicas=subject.is_retained or bool(record.scaler_name),
                 is_answering=is_answering,
+                is_obstructed=clusters_of(subject.federated).get(cluster, {}).get("status") in OBSTRUCTED,
                 unobserved=None if record.sent is None else record.sent.unobserved,
             )
         except (AttributeError, KeyError, TypeError):

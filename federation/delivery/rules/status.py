@@ -84,6 +84,9 @@ _MESSAGE_LENGTH_MAX = 1024
 AS_WANTED = frozenset((ClusterStatus.OK, ClusterStatus.KEPT, ClusterStatus.FINISHED))
 """The statuses of clusters in which nothing is to be done."""
 
+OBSTRUCTED = frozenset((ClusterStatus.ALREADY_EXISTS, ClusterStatus.MANAGED_LABEL_FALSE))
+"""The statuses of clusters that have an object of the name that is not ours, which only a user can resolve."""
+
 
 def clusters_of(federated: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return `status.clusters` by cluster name."""

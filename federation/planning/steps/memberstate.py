@@ -42,6 +42,7 @@ def to_target(
     is_written: bool = False,
     keeps_replicas: bool = False,
     is_answering: bool = True,
+    is_obstructed: bool = False,
     unobserved: Unobserved | None = None,
 ) -> Target:
     """Return the state of the workload in a cluster.
@@ -50,7 +51,7 @@ def to_target(
     None without one. `approved` are the revisions that clusters may get, None for any; one that has no object yet may
     get any without `needs_approval`. `is_steered` says that the
     scheduler decides the replicas, `keeps_replicas` that an autoscaler in the member does, `is_written` that the wanted
-    content was written before.
+    content was written before, `is_obstructed` that an object that is not ours has its name.
     """
     wanted = None if rendered is None else rendered.object
     if live is None:
@@ -63,6 +64,7 @@ def to_target(
             is_departing=wanted is None,
             is_steered=is_steered,
             is_answering=is_answering,
+            is_obstructed=is_obstructed,
             unobserved=unobserved,
         )
     replicas, status = replicas_of(live), live.get("status") or {}

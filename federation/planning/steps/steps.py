@@ -7,6 +7,8 @@ allowed, so after an unplanned loss, such as a dead node, the repair goes on and
 of the worst case; a change is free only if it costs nothing in the best case.
 
 `plan_steps` has no state. It is called with each new observation until every cluster has the desired state.
+
+Decision: docs/decisions/0240-updates-do-not-wait-for-a-users-decision.md
 """
 
 from bisect import bisect_left, bisect_right
@@ -63,6 +65,8 @@ class Target:
     is_held: bool = False
     """Whether the wanted pod template must not be written, because the user paused updates or approves waves. Without
     an object there is none until then."""
+    is_obstructed: bool = False
+    """Whether an object of the same name in the cluster is not ours: nothing is written there before a user decides."""
     is_ordered: bool = False
     """Whether a smaller number of replicas removes the highest ordinals, available or not."""
     unobserved: Unobserved | None = None
@@ -151,6 +155,8 @@ class _Budget:
 
     surge: int
     unavailable: int
+    obstructed: int = 0
+    """Pods that must be available before others are removed, and that only a user's decision lets begin."""
 
     def allows(self, share: _Share, replicas: int, limits: Limits | None = None) -> bool:
         """Return whether the change of a cluster fits; one that certainly costs nothing always does."""
@@ -181,6 +187,8 @@ def plan_steps(replicas: int, strategy: Strategy, targets: Iterable[Target]) -> 
         _shrink(share, budget)
     for share in shares:
         _grow(share, budget)
+    if any(share.target.is_obstructed for share in shares):
+        _pass_over_obstructed(shares, budget)
     _update(shares, budget)
     for share in shares:
         _widen(share, budget)
@@ -220,9 +228,11 @@ def _remaining(replicas: int, strategy: Strategy, shares: list[_Share]) -> _Budg
         # Users and autoscalers decide the total, too.
         replicas = wanted
     limits = strategy.budget(min(replicas, wanted))
+    possible = sum(share.target.wanted for share in counted if not share.target.is_obstructed)
     return _Budget(
         surge=max(replicas, wanted) + limits.surge - sum(share.most() for share in counted),
         unavailable=sum(share.least() for share in counted) - (min(replicas, wanted) - limits.unavailable),
+        obstructed=min(replicas, wanted) - min(replicas, possible),
     )
 
 
@@ -249,6 +259,19 @@ def _grow(share: _Share, budget: _Budget) -> None:
         if count:
             budget.spend(share, larger[count - 1])
             share.replicas = larger[count - 1]
+
+
+def _pass_over_obstructed(shares: list[_Share], budget: _Budget) -> None:
+    """Let additions and updates elsewhere not wait for pods of obstructed clusters; removals do.
+
+    If the user decides while these changes are under way, there can be as many more pods as the obstructed clusters
+    were granted, for as long as the changes take.
+    """
+    budget.unavailable += budget.obstructed
+    budget.surge += sum(share.most() for share in shares if share.target.is_obstructed)
+    for share in shares:
+        if not share.target.is_obstructed:
+            _grow(share, budget)
 
 
 def _update(shares: list[_Share], budget: _Budget) -> None:

@@ -156,3 +156,34 @@ def test_if_no_whole_update_fits_one_cluster_that_answers_gets_a_part() -> None:
     assert updating(8, SURGE, first, second) == ["a"]
     assert updating(8, SURGE, replace(first, is_answering=False), second) == ["b"]
     assert updating(8, SURGE, replace(first, is_held=True), second) == ["b"]
+
+
+def test_updates_do_not_wait_for_a_cluster_with_an_object_that_is_not_ours() -> None:
+    ordered = Strategy(0, 1)
+    obstructed = replace(a_target("a", 1, 0, ordered), is_obstructed=True)
+    running = a_target("b", 1, 1, ordered)
+    assert "b" not in updating(2, ordered, replace(obstructed, is_obstructed=False), running)
+    assert "b" in updating(2, ordered, obstructed, running)
+
+
+def test_an_update_within_the_surge_does_not_wait_for_pods_that_an_object_of_others_keeps_from_beginning() -> None:
+    obstructed = replace(a_target("a", 1, 0, SURGE), is_obstructed=True)
+    running = a_target("b", 1, 2, SURGE)
+    assert "b" not in updating(2, SURGE, replace(obstructed, is_obstructed=False), running)
+    assert "b" in updating(2, SURGE, obstructed, running)
+
+
+def test_replicas_move_to_other_clusters_than_the_obstructed_one_and_its_share_stays_where_it_runs() -> None:
+    obstructed = replace(a_target("a", 2, 0, SURGE), is_obstructed=True)
+    assert plan(4, SURGE, obstructed, a_target("b", 0, 4), a_target("c", 2, 0)) == {"a": 1, "b": 4, "c": 1}
+    assert plan(4, SURGE, obstructed, a_target("b", 0, 3), a_target("c", 2, 1)) == {"a": 1, "b": 3, "c": 2}
+    assert plan(4, SURGE, obstructed, a_target("b", 0, 3), a_target("c", 2, 2)) == {"a": 0, "b": 2, "c": 2}
+
+
+def test_an_update_elsewhere_keeps_the_pods_that_can_be_available() -> None:
+    ordered = Strategy(0, 1)
+    obstructed = replace(a_target("a", 3, 0, ordered), is_obstructed=True)
+    broken = replace(a_target("b", 1, 1, ordered), available=0)
+    assert updating(5, ordered, obstructed, broken, a_target("c", 1, 1, ordered)) == ["a", "b"]
+    # After a scaling the division may still be the earlier one: then the replicas that run are all that are wanted.
+    assert "b" not in updating(1, SURGE, replace(obstructed, wanted=1), a_target("b", 1, 1, Strategy(0, 1)))
