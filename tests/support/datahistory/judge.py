@@ -5,14 +5,15 @@ Members report each change of their stores with its time. Five things must never
 `empty`: a pod of a workload runs on a volume that began empty, while the workload has as many volumes with data as it
 wants pods (or, with one claim per cluster, is placed in clusters). A volume has data once a pod ran on it, and counts as long as its claim exists, also
 in a cluster that is lost, was left or is no member any more. It counts no more after somebody's word: an approved hold that names
-its cluster; a change of the replicas by the user, for volumes without a pod; an unjoin that removes; a policy with `failover.mode: Auto`, for lost and
-drained clusters.
+its cluster; fewer replicas by the user, for volumes without a pod, and for those whose pods would be removed if their cluster answered; an unjoin that
+removes; a policy with `failover.mode: Auto`, for what left while its cluster was lost or drained.
 `gone`: a workload with volumes, or a claim with data, is deleted in a member without such a word or the deletion of its source.
 `kept`: what a user kept (unjoin, orphaning) is deleted or changed, before it is placed in its cluster again.
 `lost`: a field that a user wrote on an object of the host is not there.
 `many`: a Deployment has more replicas than it wants, and only credentials failed.
 
 Decision: docs/decisions/0219-histories-are-judged-by-members.md
+Decision: docs/decisions/0241-fewer-replicas-are-a-word-about-volumes.md
 """
 
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ from tests.support.world import World
 from tests.support.worldmember import Member
 
 _WORD_S = 180.0
-"""How long after a user scaled a workload its moves count as wanted by him."""
+"""How long after a user scaled a workload down its volumes may lose their pods."""
 _PODS = "/core/pods/default/"
 
 
@@ -78,7 +79,10 @@ class _Words:
 
     body: Object = field(default_factory=dict)
     """The fields that the user wrote; none while the object does not exist."""
-    scaled_s: float = -1e9
+    reduced_s: float = -1e9
+    """When the user last wanted fewer replicas."""
+    given_up: int = 0
+    """How many replicas were wanted no more then, and were not found yet."""
     deleted_s: float = -1e9
     touched_s: float = 0.0
     wanted: list[tuple[float, int]] = field(default_factory=list)
@@ -110,9 +114,8 @@ class Judge:
         """Record the fields of an application that its user wrote."""
         words = self.words[app]
         replicas, before = (each.get("spec", {}).get("replicas") for each in (body, words.body))
-        if words.body and replicas != before:
-            words.scaled_s = self._now_s
-            self._write_off(app, lambda volume: not self._is_used(volume))
+        if words.body and replicas is not None and replicas < before:
+            self._reduce(words, before - replicas)
         words.body, words.touched_s = body, self._now_s
         if replicas is not None:
             words.wanted.append((self._now_s, replicas))
@@ -139,9 +142,16 @@ class Judge:
         self.is_moved_by_others = True
         for app, body in said.items():
             words = self.words[app]
-            if body and words.body and replicas_in(body) != replicas_in(words.body):
-                words.scaled_s = self._now_s  # the backup has another number, and who restores it says so
+            if body and (fewer := replicas_in(words.body) - replicas_in(body)) > 0:
+                self._reduce(words, fewer)  # the administrator wants the number of the backup
             words.body = body
+
+    def _reduce(self, words: _Words, fewer: int) -> None:
+        words.given_up = fewer + (words.given_up if self._is_reduced(words) else 0)
+        words.reduced_s = self._now_s
+
+    def _is_reduced(self, words: _Words) -> bool:
+        return self._now_s - words.reduced_s < _WORD_S
 
     def keeps(self, member: Member, why: str, *, is_final: bool = False) -> None:
         """Record that the user keeps what the member has."""
@@ -233,8 +243,7 @@ class Judge:
 
     def _has_word(self, app: str, member: Member) -> bool:
         words = self.words[app]
-        is_scaled = self._now_s - words.scaled_s < _WORD_S
-        is_said = is_scaled or (app, member.name) in self._approved
+        is_said = self._is_reduced(words) or (app, member.name) in self._approved
         return not words.body or is_said or self._may_leave(app, member.name)
 
     def _may_leave(self, app: str, cluster: str) -> bool:
@@ -298,10 +307,41 @@ class Judge:
             if words.body:
                 self._check_fields(app, words.body)
         for app, fresh in self._fresh.items():
-            # What leaves now starts elsewhere at a later step, when the cluster may be back.
-            self._write_off(app, lambda volume, app=app: self._may_leave(app, volume.member.name))
+            # What leaves now can start elsewhere at a later step, when the cluster is back or the number is another one.
+            self._write_off_left(app)
+            self._write_off_given_up(app)
             if fresh:
                 self._check_volumes(app, fresh)
+
+    def _write_off_left(self, app: str) -> None:
+        """Write off what left its cluster because the policy lets it leave lost, drained and unhealthy ones."""
+        for member in self._world.members.values():
+            if self._may_leave(app, member.name):
+                for volume in self._beyond_placement(app, member):
+                    volume.is_written_off = True
+
+    def _write_off_given_up(self, app: str) -> None:
+        """Write off the volumes of replicas that the user does not want any more.
+
+        They have no pod. In a cluster that does not answer the pods stay; there the decision says which ones are meant.
+        """
+        words = self.words[app]
+        if not self._is_reduced(words):
+            return
+        self._write_off(app, lambda volume: not self._is_used(volume))
+        for member in self._world.members.values():
+            if member.line.mode != "up" or member.line.faults.is_active:
+                for volume in self._beyond_placement(app, member)[: words.given_up]:
+                    volume.is_written_off = True
+                    words.given_up -= 1
+
+    def _beyond_placement(self, app: str, member: Member) -> list[Volume]:
+        """Return the volumes in a member that its placed replicas do not need."""
+        here = [each for each in self.volumes.values() if each.app == app and each.member is member]
+        here = sorted((each for each in here if not each.is_written_off), key=lambda each: each.since_s)
+        if member.name not in placed(self._world, app):
+            return here
+        return here[replicas_by_cluster(federated_of(self._world, app)).get(member.name, len(here)) :]
 
     def _check_fields(self, app: str, body: Object) -> None:
         held = on_host(self._world, place_of(APPS[app]))
@@ -312,9 +352,6 @@ class Judge:
             self._say("lost", f"{app}{path} was written by the user and is not there")
 
     def _check_volumes(self, app: str, fresh: list[Volume]) -> None:
-        words = self.words[app]
-        if self._now_s - words.scaled_s < _WORD_S:
-            self._write_off(app, lambda volume: not self._is_used(volume))
         counted = [volume for volume in self.volumes.values() if volume.app == app and volume.is_live]
         counted = [volume for volume in counted if not volume.is_written_off]
         wanted = self._wanted_volumes(app)
@@ -382,6 +419,17 @@ def replicas_in(body: Object) -> int:
 def _is_held_as_copies(federated: Object | None) -> bool:
     """Return whether copies wait to be divided: until then their user scales each of them."""
     return bool(federated and held_moves(federated) and not overrides_of(federated, names.GLOBAL_SCHEDULER))
+
+
+def replicas_by_cluster(federated: Object | None) -> dict[str, int]:
+    """Return the replicas of the clusters among which an application is divided."""
+    patches = overrides_of(federated or {}, names.GLOBAL_SCHEDULER)
+    return {
+        cluster: patch["value"]
+        for cluster, each in patches.items()
+        for patch in each
+        if patch["path"] == "/spec/replicas"
+    }
 
 
 def _is_divided(world: World) -> bool:

@@ -48,6 +48,8 @@ async def repair(steps: Steps) -> list[str]:
     for name in steps.joined:
         await steps.untaint(name)
     await _rejoin(steps)
+    await steps.world.pass_time(5)
+    await steps.return_type()
     for app in APPS.values():
         if steps.judge.words[app.name].body and await steps.world.find(PROPAGATION_POLICIES, app.name) is None:
             await steps.world.create(PROPAGATION_POLICIES, policy_of(app, {"*": 1}))

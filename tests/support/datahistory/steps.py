@@ -60,7 +60,7 @@ class Steps:
         self.random = random.Random(0)
         self.lost_for_ever: set[str] = set()
         self._backups: dict[int, StoreCopy] = {}
-        self._host_backup: tuple[Any, StoreCopy, dict[str, Object]] | None = None
+        self._host_backup: tuple[Any, StoreCopy, dict[str, Object], Object | None] | None = None
         self._removed_type: Object | None = None
         self._renames = 0
         self._definition: tuple[bool, bool] | None = None
@@ -452,14 +452,14 @@ class Steps:
         for member in self.world.members.values():
             self._backups[id(member)] = copy_of(member.store)
         said = {app: copy.deepcopy(words.body) for app, words in self.judge.words.items()}
-        self._host_backup = self.world.clock.now(), copy_of(self.world.store), said
+        self._host_backup = self.world.clock.now(), copy_of(self.world.store), said, self._removed_type
         return "back up the host and its members"
 
     async def restore_host(self) -> str:
         """Restore the host from the backup, as `fedctl restore` does."""
         if self._host_backup is None:
             return await self.back_up()
-        at, backup, said = self._host_backup
+        at, backup, said, self._removed_type = self._host_backup
         mark = marking(at, self.world.clock.now())
         entries = [replace(entry, value=mark(entry.key, entry.value)) for entry in backup.entries]
         self.judge.restored(said)
@@ -570,6 +570,8 @@ class Steps:
         config = self._removed_type
         fresh = {"metadata": {"name": config["metadata"]["name"]}, "spec": config["spec"]}
         header = {"apiVersion": config["apiVersion"], "kind": config["kind"]}
+        if await self.world.find(FEDERATED_TYPE_CONFIGS, config["metadata"]["name"]) is not None:
+            return f"FederatedTypeConfig {config['metadata']['name']} is not gone yet"
         await self.world.create(FEDERATED_TYPE_CONFIGS, {**header, **fresh})
         self._removed_type = None
         return f"create FederatedTypeConfig {config['metadata']['name']} again"
