@@ -25,7 +25,7 @@ from federation.api.federatedtype import default_type_configs
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
 from federation.apimachinery.memory import tune_collector
 from federation.cli.replay.command import Period, redecide_all
-from federation.scheduling.assessment import Due
+from federation.scheduling.answers import Due
 from federation.scheduling.attempt import SchedulingAttempt
 from federation.scheduling.engine import Decision
 from federation.scheduling.replay.logentries import Chunk, Header

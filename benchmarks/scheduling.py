@@ -37,7 +37,8 @@ from federation.apimachinery.memory import tune_collector
 from federation.features.catalogue import decision_chain
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.status.schedulingsummary import describe_move
-from federation.scheduling.assessment import Due, assess
+from federation.scheduling.answers import Due
+from federation.scheduling.assessment import assess
 from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.attempt import SchedulingAttempt, assume, start_attempt
 from federation.scheduling.attemptpatches import placement_patch

@@ -87,8 +87,10 @@ def decision_chain() -> "Chain":
     """Return the steps of a decision: those of the spine, and those of the features."""
     from federation.scheduling.chain import to_chain
     from federation.scheduling.gates import GATES
+    from federation.scheduling.permits.spinepermits import PERMITS
     from federation.scheduling.shapes import SHAPES
     from federation.scheduling.workloadspreads import NoSpreads
 
     spreads = next((feature.spreads for feature in FEATURES if feature.spreads is not None), NoSpreads)
-    return to_chain([*GATES, *SHAPES, *(step for feature in FEATURES for step in feature.steps())], spreads())
+    steps = (step for feature in FEATURES for step in feature.steps())
+    return to_chain([*GATES, *SHAPES, *PERMITS, *steps], spreads())

@@ -1,14 +1,14 @@
 """The ChangeFreezes of the host, for controllers that move or write objects. `planning/freezes` decides."""
 
 from collections.abc import Callable
-from datetime import datetime
 
 from federation.api import names
 from federation.api.resources import CHANGE_FREEZES, FEDERATED_CLUSTERS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.planning.federatedobject.placements import overrides_of
-from federation.planning.freezes.changefreeze import Change, Freeze, Frozen, compile_freeze, find_frozen
+from federation.planning.freezes.changefreeze import Change, Frozen
+from federation.planning.freezes.freezeindex import FreezeIndex, left_s
 from federation.runtime.informers import Informers
 
 
@@ -22,7 +22,7 @@ class Freezes:
         self._clock = clock
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         self._informer = informers.for_resource(CHANGE_FREEZES)
-        self._freezes: dict[str, Freeze] = {}
+        self._freezes = FreezeIndex()
         self._on_change = on_change
         self._informer.add_handler(self._on_freeze)
 
@@ -34,10 +34,8 @@ class Freezes:
         """Return the freeze that holds a change of the object in the cluster now, None for none."""
         if not self._freezes:
             return None
-        metadata = federated["spec"]["template"]["metadata"]
         labels = ((self._clusters.get("", cluster) or {}).get("metadata") or {}).get("labels") or {}
-        namespace = federated["metadata"].get("namespace", "")
-        return find_frozen(self._freezes.values(), namespace, metadata["name"], labels, change, self._clock.now())
+        return self._freezes.find(federated, labels, change, self._clock.now())
 
     def find_update(self, federated: Object, cluster: str) -> Frozen | None:
         """Return the freeze that holds new content in the cluster now, None for none.
@@ -48,14 +46,13 @@ class Freezes:
             return None
         return self.find(federated, cluster, Change.UPDATES)
 
-    def left_s(self, frozen: Frozen, retry_s: float = 60.0) -> float:
+    def left_s(self, frozen: Frozen) -> float:
         """Return for how many seconds it holds, or when to look at a malformed one again."""
-        now: datetime = self._clock.now()
-        return retry_s if frozen.until is None else max(0.1, (frozen.until - now).total_seconds())
+        return left_s(frozen, self._clock.now())
 
     def _on_freeze(self, old: Object | None, new: Object | None) -> None:
         if new is None:
-            self._freezes.pop((old or {})["metadata"]["name"], None)
+            self._freezes.remove((old or {})["metadata"]["name"])
         else:
-            self._freezes[new["metadata"]["name"]] = compile_freeze(new)
+            self._freezes.put(new)
         self._on_change()

@@ -7,47 +7,21 @@ so that all of them have the same result.
 Reference: docs/reference/scheduling.md.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import datetime
 
 from federation.scheduling.annotationoverrides import overrides_from_annotations
-from federation.scheduling.answers import Answer
-from federation.scheduling.attempt import SchedulingAttempt
+from federation.scheduling.annotationswitch import with_allowed_annotations
+from federation.scheduling.answers import Assessment, Due
+from federation.scheduling.attempt import SchedulingAttempt, tolerations_of
 from federation.scheduling.chain import Chain
-from federation.scheduling.framework.profile import Profile
-from federation.scheduling.framework.types import SchedulingMode, SchedulingUnit
-from federation.scheduling.movecauses import NO_CAUSE, QuietCauses
+from federation.scheduling.framework.types import SchedulingMode
 from federation.scheduling.occasions import Occasion
-from federation.scheduling.policyspec import Policy
 from federation.scheduling.question import Question
 from federation.scheduling.snapshot import Snapshot
-from federation.scheduling.triggers import TriggerComparison
+from federation.scheduling.tolerations import toleration_end
 from federation.scheduling.unit import Facts, build_unit
 from federation.scheduling.world import World
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """The object is to be scheduled: the inputs of the engine, and the triggers to store with the decision."""
-
-    unit: SchedulingUnit
-    profile: Profile
-    policy: Policy
-    triggers: str
-    comparison: TriggerComparison
-    ignored_annotations: Mapping[str, str]
-    """Overriding annotations that have no effect, and why."""
-    divides: bool = False
-    """Whether the policy or an annotation asks for Divide, also for a kind that cannot be divided."""
-    is_spread: bool = False
-    """Whether a WorkloadSpread targets the object."""
-    quiet: QuietCauses = NO_CAUSE
-    """Why it is scheduled if nothing of it changed."""
-    occasion: Occasion | None = None
-    """The other inputs of the assessment."""
-
-
-Assessment = Due | Answer
 
 
 def assess(
@@ -74,6 +48,25 @@ def assess(
         question.quiet,
         replace(occasion, away=tuple(question.partners_away)),
     )
+
+
+def tolerated_until(attempt: SchedulingAttempt, world: World, snapshot: Snapshot) -> dict[str, datetime]:
+    """Return until when the object tolerates the taints of its current clusters; {} if it stays in any case.
+
+    An object that does not follow changes of clusters is not moved when a toleration ends.
+    """
+    policy = attempt.policy
+    if not snapshot.with_taint_times or policy is None or policy.disable_rescheduling or not policy.reschedule_when:
+        return {}
+    federated, _ = with_allowed_annotations(attempt.federated, world.annotation_policy)
+    if overrides_from_annotations(federated["metadata"].get("annotations") or {}).get("sticky", policy.is_sticky):
+        return {}
+    tolerations, current = tolerations_of(federated, policy, world.options), attempt.current()
+    return {
+        cluster.name: end[0]
+        for cluster in snapshot.with_taint_times
+        if cluster.name in current and (end := toleration_end(tolerations, cluster)) is not None
+    }
 
 
 def _divides(question: Question) -> bool:

@@ -7,7 +7,6 @@ Reference: docs/reference/scheduling.md.
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from federation.api import names
@@ -16,7 +15,6 @@ from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.guard.earliervolumes import NO_VOLUMES, EarlierVolumes
 from federation.scheduling.annotationoverrides import overrides_from_annotations
-from federation.scheduling.annotationswitch import with_allowed_annotations
 from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.engine import Decision
 from federation.scheduling.framework.types import SchedulingMode, Toleration
@@ -25,10 +23,8 @@ from federation.scheduling.occasions import UnitOptions
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef
 from federation.scheduling.recalledgangs import pods_by_request
-from federation.scheduling.snapshot import Snapshot
-from federation.scheduling.tolerations import toleration_end, with_defaults
+from federation.scheduling.tolerations import with_defaults
 from federation.scheduling.usermigration import migration_entry
-from federation.scheduling.world import World
 
 Annotations = dict[str, str | None]
 """Annotations to write; None removes one."""
@@ -110,25 +106,6 @@ def start_attempt(
     if volumes.starts:
         annotations = {**annotations, names.ORDINAL_STARTS: volumes.starts}
     return SchedulingAttempt(federated, federated_type, ref, policy, annotations, problem, volumes)
-
-
-def tolerated_until(attempt: SchedulingAttempt, world: World, snapshot: Snapshot) -> dict[str, datetime]:
-    """Return until when the object tolerates the taints of its current clusters; {} if it stays in any case.
-
-    An object that does not follow changes of clusters is not moved when a toleration ends.
-    """
-    policy = attempt.policy
-    if not snapshot.with_taint_times or policy is None or policy.disable_rescheduling or not policy.reschedule_when:
-        return {}
-    federated, _ = with_allowed_annotations(attempt.federated, world.annotation_policy)
-    if overrides_from_annotations(federated["metadata"].get("annotations") or {}).get("sticky", policy.is_sticky):
-        return {}
-    tolerations, current = tolerations_of(federated, policy, world.options), attempt.current()
-    return {
-        cluster.name: end[0]
-        for cluster in snapshot.with_taint_times
-        if cluster.name in current and (end := toleration_end(tolerations, cluster)) is not None
-    }
 
 
 def tolerations_of(federated: Mapping[str, Any], policy: Policy, options: UnitOptions) -> tuple[Toleration, ...]:

@@ -9,8 +9,7 @@ from federation.api import names
 from federation.planning.federatedobject.placements import Part
 from federation.planning.placement.subsetquotas import Counts
 from federation.scheduling import decisionpatch
-from federation.scheduling.answers import Deferred, Wait
-from federation.scheduling.assessment import Assessment, Due
+from federation.scheduling.answers import Assessment, Deferred, Due, Leave, Wait
 from federation.scheduling.attempt import Annotations, SchedulingAttempt
 from federation.scheduling.engine import Placements
 from federation.scheduling.jobqueues import ADMISSION, Admission
@@ -27,7 +26,7 @@ def placement_patch(
     reason: str,
     without: Sequence[str] = (),
     *,
-    guarded: Annotations | None = None,
+    guarded: Mapping[str, str | None] | None = None,
     quotas: Mapping[str, Counts] | None = None,
     is_held: bool = False,
     awaited: str = "",
@@ -61,23 +60,23 @@ def placement_patch(
         attempt.federated_type,
         due.policy,
         placements,
-        attempt.annotations | decided | (guarded or {}),
+        {**attempt.annotations, **decided, **(guarded or {})},
         awaited=awaited,
         current=attempt.current(),
     )
 
 
-def withdrawing_patch(attempt: SchedulingAttempt, admission: Admission | None, message: str) -> Part | None:
-    """Return the patch that takes an object out of its clusters, because it waits in its JobQueue again."""
+def withdrawing_patch(attempt: SchedulingAttempt, leave: Leave) -> Part | None:
+    """Return the patch that takes an object out of its clusters, because it waits for admission to others."""
     assert attempt.policy is not None  # only an object with a policy is assessed so
     # Without triggers and with no place, it is due as soon as it is admitted again.
-    written: Annotations = {names.SCHEDULING_TRIGGERS: None, names.SCHEDULING_SUMMARY: message[:_SUMMARY_LENGTH_MAX]}
+    written: Annotations = {
+        names.SCHEDULING_TRIGGERS: None,
+        names.SCHEDULING_SUMMARY: leave.message[:_SUMMARY_LENGTH_MAX],
+    }
     written |= {names.HELD_PLACEMENT: None, names.PREVIOUS_PLACEMENT: None, IGNORED_PLUGINS: None}
-    if admission is not None:
-        written |= ADMISSION.entry(admission)
-    patch, _ = decisionpatch.place(
-        attempt.federated, attempt.federated_type, attempt.policy, {}, attempt.annotations | written
-    )
+    annotations = {**attempt.annotations, **written, **leave.annotations}
+    patch, _ = decisionpatch.place(attempt.federated, attempt.federated_type, attempt.policy, {}, annotations)
     return patch
 
 

@@ -1,11 +1,12 @@
-"""The chain of a decision: its gates and shapes, from the spine and from the wings, in one order.
+"""The chain of a decision: its gates, shapes and permits, from the spine and from the wings, in one order.
 
 A `Gate` says whether an object may be decided now. A `Shape` adds what a feature knows about the object to the unit
-that the engine places. `assessment.assess` runs all of them in one loop, for the control plane, plans and replays
-alike, so each step is written once. The order is the table `ORDER`, because the first gate that answers is the one that
-people read: an object with two reasons to wait shows the earlier one.
+that the engine places. A `Permit` says whether the decision may be written, or which part of it. `assessment.assess`
+runs gates and shapes and `permit` the permits, for single and joint writes, plans and replays alike, so each step is
+written once. The order is the table `ORDER`, because the first step that answers is the one that people read: an object
+with two reasons to wait shows the earlier one.
 
-Decision: docs/decisions/0233-a-step-of-a-decision-is-a-plugin.md
+Decisions: docs/decisions/0233-a-step-of-a-decision-is-a-plugin.md, docs/decisions/0244-a-permit-is-a-step.md
 """
 
 from abc import ABC, abstractmethod
@@ -13,8 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from federation.scheduling.answers import Answer
+from federation.scheduling.answers import Answer, Leave, Wait
 from federation.scheduling.framework.types import SchedulingUnit
+from federation.scheduling.proposal import Proposal
 from federation.scheduling.question import Question
 from federation.scheduling.workloadspreads import SpreadCompiler
 
@@ -36,8 +38,19 @@ ORDER = (
     "relations",
     "causes",
     "quota",
+    # permits; each narrows what the next one reads
+    "definition",
+    "volumes",
+    "failover",
+    "freeze",
+    "guard",
+    "queue-place",
 )
-"""The names of all steps. One that is not listed comes where the empty name is."""
+"""The names of all steps. A gate that is not listed comes where the empty name is, a shape or permit after all others.
+
+Volumes come before failover and the guard, which keep or hold what must not leave them. Failover comes before the
+freeze, which holds only what would move now, and the guard after it: what a freeze holds is not counted as a move.
+"""
 
 
 class Gate(ABC):
@@ -67,20 +80,53 @@ class Shape(ABC):
         """Return the unit with it; the same unit for an object that the feature is not about."""
 
 
-Step = Gate | Shape
+class Permit(ABC):
+    """The last word before a decision is written."""
+
+    name: ClassVar[str]
+    """Its place in `ORDER`."""
+    asks_of_failures: ClassVar[bool] = False
+    """Whether it is asked of decisions that found no place, too."""
+
+    @abstractmethod
+    def permit(self, proposal: Proposal) -> Proposal | Wait | Leave:
+        """Return what may be written now: all of it, a part of it, or what happens instead."""
+
+
+Step = Gate | Shape | Permit
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """All steps of a decision before the engine, in their order, and the reader of WorkloadSpreads."""
+    """All steps of a decision but the engine's, in their order, and the reader of WorkloadSpreads."""
 
     gates: tuple[Gate, ...]
     shapes: tuple[Shape, ...]
+    permits: tuple[Permit, ...]
     spreads: SpreadCompiler
 
 
 def to_chain(steps: Iterable[Step], spreads: SpreadCompiler) -> Chain:
     """Return the chain of these steps; of two with the same place, the first one goes first."""
-    ordered = sorted(steps, key=lambda step: ORDER.index(step.name if step.name in ORDER else ""))
+    ordered = sorted(steps, key=_place)
     gates = tuple(step for step in ordered if isinstance(step, Gate))
-    return Chain(gates, tuple(step for step in ordered if isinstance(step, Shape)), spreads)
+    shapes = tuple(step for step in ordered if isinstance(step, Shape))
+    return Chain(gates, shapes, tuple(step for step in ordered if isinstance(step, Permit)), spreads)
+
+
+def _place(step: Step) -> int:
+    if step.name in ORDER:
+        return ORDER.index(step.name)
+    return ORDER.index("") if isinstance(step, Gate) else len(ORDER)
+
+
+def permit(permits: Iterable[Permit], proposal: Proposal) -> tuple[Proposal, Wait | Leave | None]:
+    """Return what the permits leave of a decision, and the answer of the one that stops it."""
+    for each in permits:
+        if not (proposal.decision.is_success or each.asks_of_failures):
+            continue
+        answer = each.permit(proposal)
+        if not isinstance(answer, Proposal):
+            return proposal, answer
+        proposal = answer
+    return proposal, None

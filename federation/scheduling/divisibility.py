@@ -8,7 +8,7 @@ and an event say why. It is never copied to several clusters instead.
 from dataclasses import replace
 
 from federation.planning.division.plan import copies_problem, is_only_numbered, plan_division
-from federation.scheduling.assessment import Due
+from federation.scheduling.answers import Due
 from federation.scheduling.attempt import SchedulingAttempt
 from federation.scheduling.engine import Decision, Outcome
 

@@ -19,7 +19,10 @@ KUEUE_QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 """The same label of Kueue; it counts in namespaces that have JobQueues."""
 
 # Reasons of the Scheduled condition; those of unsuccessful decisions are their outcomes (scheduling/engine.py)
+REASON_AWAITS_DEFINITION = "AwaitsDefinition"
 REASON_CLAIMS_NOT_KNOWN = "DeviceClaimsNotKnown"
+REASON_FROZEN = "Frozen"
+"""A ChangeFreeze holds its move."""
 REASON_POLICY_NOT_FOUND = "PolicyNotFound"
 REASON_PROFILE_NOT_FOUND = "ProfileNotFound"
 REASON_SUSPENDED = "SchedulingSuspended"

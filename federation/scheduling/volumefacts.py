@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 
 from federation.planning.failover.tolerance import AccessModes, FailoverMode, fixed_volumes_of
 from federation.planning.guard.volumepermit import FREE, Departure, VolumePermit, permit_volumes
-from federation.scheduling.assessment import Due
+from federation.scheduling.answers import Due
 from federation.scheduling.attempt import SchedulingAttempt
 from federation.scheduling.engine import Decision
 

@@ -12,7 +12,8 @@ from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS,
 from federation.apimachinery.mergepatch import apply_merge_patch
 from federation.features.catalogue import decision_chain
 from federation.planning.federatedobject import pendingcontrollers
-from federation.scheduling.assessment import Due, assess
+from federation.scheduling.answers import Due
+from federation.scheduling.assessment import assess
 from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.attempt import assume, start_attempt
 from federation.scheduling.attemptpatches import placement_patch

@@ -37,7 +37,7 @@ from federation.planning.freezes.changefreeze import (
 )
 from federation.planning.guard.losses import held_placement, lost_clusters
 from federation.planning.overrides.policymatching import idle_controllers
-from federation.scheduling.assessment import Due
+from federation.scheduling.answers import Due
 from federation.scheduling.attemptpatches import placement_patch
 from federation.scheduling.framework.testing import NOW
 from federation.scheduling.relatedworkloads import key_of

@@ -14,9 +14,9 @@ from federation.api.resources import (
 )
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import CRDS, Object, Resource
-from federation.controllers.schedule.names import REASON_AWAITS_DEFINITION
 from federation.features.types.names import EVENT_KIND_NOT_FEDERATED, EVENT_TYPE_CONFIG_DERIVED
 from federation.planning.federatedobject.naming import federated_object_name
+from federation.scheduling.names import REASON_AWAITS_DEFINITION
 
 WIDGETS = Resource("example.com", "v1", "Widget", "widgets")
 NAME = "widgets.example.com"

@@ -13,8 +13,8 @@ from federation.api import names
 from federation.api.resources import CHANGE_FREEZES, FEDERATED_CLUSTERS, PROPAGATION_POLICIES
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import DEPLOYMENTS, Object, Resource
-from federation.controllers.schedule.names import REASON_FROZEN
 from federation.planning.freezes.names import FREEZE_EXCEPTIONS
+from federation.scheduling.names import REASON_FROZEN
 from federation.simulator.controllers.names import SIMULATOR_READY
 
 NEW = {"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "nginx:1.28"}]}}}}
@@ -133,9 +133,21 @@ async def test_nothing_is_evicted_until_the_end() -> None:
         await world.until_equal(lambda: reason(world), "")
 
 
+async def test_a_drain_that_is_taken_back_within_a_freeze_holds_nothing_any_more() -> None:
+    async with a_world(members=("east", "west")) as world:
+        await running(world)
+        await freeze(world, 3600)
+        await drain(world, "east")
+        await world.until_equal(lambda: reason(world), REASON_FROZEN)
+        await world.user.patch(FEDERATED_CLUSTERS, "east", {"spec": {"taints": []}})
+        await world.pass_time(PATIENCE_S)
+        assert await reason(world) == ""
+        assert await world.replicas("web") == {"east": 2, "west": 2}
+
+
 async def reason(world: World) -> str:
     condition = await world.condition("web", names.SCHEDULED)
-    return str(condition["reason"]) if condition["status"] != "True" else ""
+    return str(condition["reason"]) if condition.get("status") == "False" else ""
 
 
 async def test_an_exception_and_other_clusters_are_not_held() -> None:

@@ -14,7 +14,8 @@ import orjson
 from federation.api import names
 from federation.api.federatedtype import default_type_configs, from_config
 from federation.features.catalogue import decision_chain
-from federation.scheduling.assessment import Due, assess
+from federation.scheduling.answers import Due
+from federation.scheduling.assessment import assess
 from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.attempt import assume, start_attempt
 from federation.scheduling.attemptpatches import placement_patch

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from federation.api import names
 from federation.apimachinery.resources import Object
 from federation.controllers.follower.names import EVENT_FOLLOWERS_HELD
-from federation.guard.moveguard import Annotations, MoveGuard
+from federation.guard.moveguard import MoveGuard
 from federation.planning.followers.abandoned import abandoned_clusters, causes_of
 from federation.planning.followers.leaderplan import identity_of
 from federation.planning.followers.references import Identity
 from federation.planning.guard.ledger import GuardOptions, Permit
+from federation.planning.guard.moves import Annotations
 from federation.planning.guard.record import held_move
 from federation.runtime.controller import Key, key_of
 from federation.runtime.events import WARNING

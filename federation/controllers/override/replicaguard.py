@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.resources import Object
-from federation.guard.moveguard import Annotations, MoveGuard
+from federation.guard.moveguard import MoveGuard
 from federation.planning.guard.ledger import GuardOptions, Permit
+from federation.planning.guard.moves import Annotations
 from federation.planning.guard.record import held_move
 from federation.planning.guard.shrinking import causes_of, shrunk_clusters
 from federation.planning.overrides.policies import Policy

@@ -13,7 +13,6 @@ from functools import partial
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, Object, Resource
-from federation.controllers.schedule.claimmodes import ClaimModes
 from federation.controllers.schedule.inputcache import InputCache
 from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.rules.memberrecord import MemberKey
@@ -36,6 +35,7 @@ from federation.runtime.controller import Key, key_of
 from federation.runtime.host import Host
 from federation.runtime.informer import Informer
 from federation.runtime.transforms import slim_claim
+from federation.scheduling.worldobjects import ClaimModes
 
 _STEM = "schedule/stem"
 _LISTED_S = 30.0

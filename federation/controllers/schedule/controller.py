@@ -10,6 +10,7 @@ from functools import partial
 
 from federation.api import names
 from federation.api.resources import (
+    CHANGE_FREEZES,
     CLUSTER_DISRUPTION_BUDGETS,
     CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_CLUSTERS,
@@ -26,11 +27,8 @@ from federation.api.resources import (
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.controllers.schedule.claimwatch import ClaimWatch
 from federation.controllers.schedule.decider import Decider
-from federation.controllers.schedule.definitionwait import DefinitionWait
 from federation.controllers.schedule.eventhandlers import BY_POLICY, LEFT, SINGLE, EventHandlers, queue_priority
-from federation.controllers.schedule.evictingclusters import EvictingClusters
 from federation.controllers.schedule.evictionstatus import EvictionStatus
-from federation.controllers.schedule.failover import Failover
 from federation.controllers.schedule.guard import Guard
 from federation.controllers.schedule.holds import Holds
 from federation.controllers.schedule.inputcache import InputCache
@@ -41,10 +39,10 @@ from federation.controllers.schedule.reconcile import Reconciler
 from federation.controllers.schedule.remoteplugins import WebhookPlugins
 from federation.controllers.schedule.reporting import WRITER, Reporter
 from federation.controllers.schedule.requeueing import Requeueing
-from federation.guard.freezes import Freezes
 from federation.journal.decisions import Journal
 from federation.planning.failover import podbudgets
 from federation.planning.failover.completion import missing_clusters
+from federation.planning.failover.evictingclusters import EvictingClusters
 from federation.planning.failover.evictionrecord import eviction_record
 from federation.planning.failover.failoveroptions import FailoverOptions
 from federation.planning.federatedobject import pendingcontrollers
@@ -59,6 +57,7 @@ from federation.runtime.toleratedtaints import ToleratedTaints
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.chain import Chain
 from federation.scheduling.engine import Engine
+from federation.scheduling.evictions import Evictions
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.occasions import UnitOptions
 from federation.scheduling.replay.logentries import Header
@@ -121,10 +120,12 @@ class ScheduleController:
     ) -> None:
         chosen = options or ScheduleOptions()
         self._objects = host.objects
+        self._clock = host.clock
         self._begin_records = partial(_begin_records, host, journal.inputs, _to_header(chosen, engine.registry))
         self._webhook_client = caller.webhook_client if caller is not None else None
         self.cache = cache = InputCache(
             chain,
+            host.objects,
             assumed_s=chosen.assumed_s,
             options=chosen.units,
             annotation_policy=AnnotationPolicy(is_allowed=chosen.allows_annotations),
@@ -133,25 +134,20 @@ class ScheduleController:
         retry_s = chosen.plugin_retry_s
         self._outages = PluginOutages(self._webhook_client, self._retry, clock=host.clock, plugin_retry_s=retry_s)
         self._guard = Guard(host, cache, chosen.guard)
-        evicting = EvictingClusters(host.informers, host.clock, chosen.failover.halts)
-        self._failover = Failover(host, evicting, chosen.failover)
+        cache.evictions = _to_evictions(host, chosen.failover)
         self._claims = ClaimWatch(host, cache, self._retry_all)
         decider = Decider(cache, host.objects, engine, caller, host.clock, journal.inputs, self._claims)
-        definitions = DefinitionWait(host.objects, host.clock)
         requeueing = Requeueing(cache, self._outages, tolerated or ToleratedTaints(), host.clock, chosen.reports_wait_s)
         self._reconciler = reconciler = Reconciler(
             host.objects,
             cache,
             decider,
             self._guard,
-            definitions,
-            self._failover,
-            Freezes(host.informers, host.clock, self._on_freeze),
             self._give_turns,
             requeueing,
             Reporter(host, journal),
         )
-        self._joint = JointWrites(cache, decider, self._guard, definitions, self._failover, requeueing, reconciler)
+        self._joint = JointWrites(cache, decider, requeueing, reconciler)
         self._recall_gangs = decider.recall_gangs
         self.controller: Controller[Key] = Controller(
             "schedule",
@@ -173,7 +169,7 @@ class ScheduleController:
             lambda namespace: host.informers.for_resource(_POLICIES[not namespace]).list(namespace),
             reports_wait_s=chosen.reports_wait_s,
         )
-        self._evictions = EvictionStatus(host, evicting, self._failover, handlers.retry)
+        self._evictions = EvictionStatus(host, cache.evictions, handlers.retry)
         self._holds = Holds(host, handlers.retry)
         self._quotas = QuotaStatus(host, cache, handlers.retry)
         watched = self._watched(engine, host)
@@ -189,6 +185,7 @@ class ScheduleController:
             ).on_configuration,
             SCHEDULING_PROFILES: handlers.on_profile,
             PLACEMENT_HOLDS: self._holds.on_hold,
+            CHANGE_FREEZES: handlers.on_freeze,
             CLUSTER_DISRUPTION_BUDGETS: self._evictions.on_budget,
             FEDERATED_ROLLOUTS: self._evictions.on_rollout,
             PROPAGATION_POLICIES: handlers.on_policy,
@@ -213,10 +210,10 @@ class ScheduleController:
         self._objects.subscribe(self._handlers.on_federated, _TRIGGERS, writer=WRITER, is_late=True)
         self._objects.subscribe(self._holds.on_federated, None, is_late=True)
         # Before that, a cluster or policy that exists could look as if it did not.
-        await asyncio.gather(self._reconciler.freezes.wait_synced(), self._claims.wait_synced())
+        await self._claims.wait_synced()
         await asyncio.gather(self._objects.wait_synced(), *(informer.wait_synced() for informer, _ in self._watches))
         self._recall_gangs()
-        self._failover.begin()
+        self.cache.evictions.begin(self._clock.now())
         self._handlers.is_started = True
         # Approvals are known now: what was approved does not count as held.
         self._objects.subscribe(self._on_any, None)
@@ -250,11 +247,6 @@ class ScheduleController:
             self.controller.enqueue(key, after_s=result.requeue_after_s)
         return result is not None
 
-    def _on_freeze(self) -> None:
-        """Retry what was held by a freeze that was changed or removed."""
-        if self._handlers.is_started:
-            self._handlers.retry(tuple(self._reconciler.frozen))
-
     def _give_turns(self) -> None:
         self._evictions.after_move()
 
@@ -269,7 +261,10 @@ class ScheduleController:
             self.cache.assume_cache.forget(key_of(new))  # Its pods have ended, whatever reports have shown of them.
         self._guard.on_federated(old, new)
         self._claims.on_federated(old, new)
-        self._failover.on_federated(old, new)
+        if new is None:
+            self.cache.evictions.withdraw(key_of(old or {}))
+        elif old is None:
+            self.cache.evictions.remember(key_of(new), new, self._clock.now())
         self._on_pod_budget(old, new)
         self._quotas.on_federated(old, new)
         self._handlers.partners.on_federated(old, new)
@@ -277,12 +272,17 @@ class ScheduleController:
     def _on_pod_budget(self, old: Object | None, new: Object | None) -> None:
         if podbudgets.is_changed(old, new):
             namespace = (new if new is not None else old or {})["metadata"].get("namespace", "")
-            self._handlers.retry(self._failover.waiting_for_pod_budgets(namespace))
+            self._handlers.retry(Key(*key) for key in self.cache.evictions.waiting_for_pod_budgets(namespace))
 
     def _on_plugin(self, name: str, decisive_hash: str, fields: frozenset[str]) -> None:
         if self._webhook_client is not None:
             self._webhook_client.reset(name)  # The circuit of an earlier configuration says nothing about this one.
         self._handlers.on_plugin(name, decisive_hash, fields)
+
+
+def _to_evictions(host: Host, options: FailoverOptions) -> Evictions:
+    clusters, budgets = map(host.informers.for_resource, (FEDERATED_CLUSTERS, CLUSTER_DISRUPTION_BUDGETS))
+    return Evictions(EvictingClusters(clusters, budgets, options.halts), options, host.presence)
 
 
 def _begin_records(host: Host, recorder: InputRecorder, header: Header) -> None:

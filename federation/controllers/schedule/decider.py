@@ -19,13 +19,17 @@ from federation.apimachinery.resources import Object
 from federation.controllers.schedule.claimwatch import ClaimWatch
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import Subject
+from federation.planning.failover.completion import Completion
+from federation.planning.failover.returning import Returns
 from federation.planning.projects.projectindex import namespace_of
 from federation.plans.plugincalls import PluginCaller, call_all, drive
 from federation.runtime.controller import Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.scheduling.affinity.relations import relations_of
-from federation.scheduling.assessment import Assessment, Due, assess
-from federation.scheduling.attempt import SchedulingAttempt, assume, start_attempt, tolerated_until
+from federation.scheduling.answers import Assessment, Due, Leave, Wait
+from federation.scheduling.assessment import assess, tolerated_until
+from federation.scheduling.attempt import SchedulingAttempt, assume, start_attempt
+from federation.scheduling.chain import permit
 from federation.scheduling.changenames import causing_changes
 from federation.scheduling.decisioninputs import inputs_of, object_hash
 from federation.scheduling.divisibility import duplicate_reason, with_divided_kind
@@ -34,12 +38,14 @@ from federation.scheduling.explain import to_explanation
 from federation.scheduling.framework.types import PluginRequest, PluginResponse
 from federation.scheduling.occasions import Occasion
 from federation.scheduling.pendingreplicas import with_added_only
+from federation.scheduling.proposal import Proposal
 from federation.scheduling.queueinghints import QueueingHint, queueing_hint_for
 from federation.scheduling.quotas import describe_withheld
 from federation.scheduling.recalledgangs import recalled_pods
 from federation.scheduling.relatedworkloads import placed_in, to_workload
 from federation.scheduling.replay.recorder import InputRecorder
 from federation.scheduling.snapshot import Snapshot
+from federation.scheduling.worldobjects import ClaimModes
 from federation.scheduling.yields import yields_from
 
 
@@ -148,6 +154,12 @@ class Decider:
         name = project.name if project is not None else ""
         return AttemptContext(key, subject, attempt, self._clock.monotonic(), is_first, name, unwritten)
 
+    def returns(self, context: AttemptContext) -> tuple[Returns, Completion]:
+        """Return what may return to clusters that were lost, and whether a placement that lacks some is completed."""
+        modes, now = ClaimModes(self._objects, context.key.namespace), self._clock.now()
+        evictions = self._cache.evictions
+        return evictions.returns(context.attempt, modes, now), evictions.completion(context.attempt, modes, now)
+
     def assess(
         self,
         context: AttemptContext,
@@ -225,6 +237,13 @@ class Decider:
         if due.ignored_annotations:
             head["ignoredAnnotations"] = due.ignored_annotations
         return Decided(decision, {**head, **to_explanation(decision)}, has_called_plugins)
+
+    def propose(
+        self, context: AttemptContext, due: Due, decision: Decision, snapshot: Snapshot
+    ) -> tuple[Proposal, Wait | Leave | None]:
+        """Return what the permits leave of a decision now, and the answer of the one that stops it."""
+        proposal = Proposal(context.attempt, due, decision, snapshot, self._cache, self._clock.now())
+        return permit(self._cache.chain.permits, proposal)
 
     def is_local(self, due: Due) -> bool:
         """Return whether the decision needs no remote plugin."""

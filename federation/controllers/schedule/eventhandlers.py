@@ -197,6 +197,14 @@ class EventHandlers:
                 key = self._objects.key_for(type_, namespace, name)
                 self.retry((key,) if self._objects.get(key) is not None else ())
 
+    def on_freeze(self, old: Object | None, new: Object | None) -> None:
+        """Handle an event of a ChangeFreeze: what it held may go on."""
+        if new is None:
+            self._cache.freezes.remove((old or {})["metadata"]["name"])
+        else:
+            self._cache.freezes.put(new)
+        self.retry(Key(*key) for key in tuple(self._cache.freezes.waiting))
+
     def on_queue(self, old: Object | None, new: Object | None) -> None:
         """Handle an event of a JobQueue: objects of its namespace begin to wait in it, or stop to."""
         metadata = (new if new is not None else old or {})["metadata"]

@@ -15,8 +15,6 @@ from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import Object
-from federation.controllers.schedule.evictingclusters import EvictingClusters
-from federation.controllers.schedule.failover import Failover
 from federation.controllers.schedule.names import EVENT_EVICTION_HALTED, EVENT_EVICTION_RESUMED, REASON_EVICTION_ALLOWED
 from federation.planning.failover.departure import not_lost
 from federation.planning.failover.evictionrecord import StayReason
@@ -24,6 +22,7 @@ from federation.planning.failover.halts import Halt, HaltReason
 from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
+from federation.scheduling.evictions import Evictions
 
 _waiting = Gauge("federation_controllers_evictions_waiting", "Objects that wait for their turn to leave a cluster")
 _ALL = ""
@@ -42,13 +41,11 @@ class _Obstacle:
 class EvictionStatus:
     """Publishes halts, and schedules again what may leave. `retry` enqueues federated objects."""
 
-    def __init__(
-        self, host: Host, evicting: EvictingClusters, failover: Failover, retry: Callable[[Iterable[Key]], None]
-    ) -> None:
+    def __init__(self, host: Host, evictions: Evictions, retry: Callable[[Iterable[Key]], None]) -> None:
         self._client = host.client
         self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
-        self._evicting = evicting
-        self._failover = failover
+        self._evicting = evictions.clusters
+        self._evictions = evictions
         self._recorder = host.recorder
         self._retry = retry
         self._clock = host.clock
@@ -74,22 +71,22 @@ class EvictionStatus:
 
     def after_move(self) -> None:
         """Give the next ones their turn."""
-        if self._failover.pace.waiting:
+        if self._evictions.pace.waiting:
             self.controller.enqueue(_ALL)
 
     async def reconcile(self, _: str) -> Result:
         """Write the condition of each cluster that needs it, and enqueue the objects whose turn it is."""
-        halt = self._evicting.halt()
+        halt = self._evicting.halt(self._clock.now())
         for cluster in self._clusters.list():
             await self._publish(cluster, self._obstacle(cluster["metadata"]["name"], halt))
         obstacles = {name: self._obstacle(name, halt) for name in self._evicting.by_name}
         if obstacles != self._obstacles:
             self._obstacles = obstacles
-            halted, self._failover.halted = self._failover.halted, set()
-            self._retry(sorted(halted))
-        turns, wait_s = self._failover.pace.next_turns(self._clock.now().timestamp())
-        self._retry(turns)
-        _waiting.set(self._failover.pace.waiting)
+            halted, self._evictions.halted = self._evictions.halted, set()
+            self._retry(Key(*key) for key in sorted(halted))
+        turns, wait_s = self._evictions.pace.next_turns(self._clock.now().timestamp())
+        self._retry(Key(*key) for key in turns)
+        _waiting.set(self._evictions.pace.waiting)
         now = self._clock.now()
         ends = [
             obstacle.until for obstacle in obstacles.values() if obstacle is not None and obstacle.until is not None
@@ -106,7 +103,7 @@ class EvictionStatus:
             return _Obstacle(HaltReason.NOT_LOST, not_lost(evicting), None)
         if not evicting.is_drained:
             return None if halt is None else _Obstacle(halt.reason, halt.message, halt.until)
-        blocked = self._evicting.blocked(name)
+        blocked = self._evicting.blocked(name, self._clock.now())
         return None if blocked is None else _Obstacle(StayReason.BUDGET, blocked.message, blocked.until)
 
     async def _publish(self, cluster: Object, obstacle: _Obstacle | None) -> None:
@@ -140,7 +137,7 @@ class EvictionStatus:
             self._recorder.event({**_TYPE, **cluster}, NORMAL, EVENT_EVICTION_RESUMED, message)
 
     def _rate(self) -> str:
-        limit = self._failover.options.pace.replicas_per_minute
+        limit = self._evictions.options.pace.replicas_per_minute
         if not limit:
             return "failover is off: no replicas leave"
         return f"replicas leave, at most {limit} per minute from all clusters"

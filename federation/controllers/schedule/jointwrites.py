@@ -10,21 +10,16 @@ Decision: docs/decisions/0071-one-write-for-a-first-placement.md
 from federation.apimachinery.mergepatch import apply_merge_patch
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.decider import AttemptContext, Decider, Unwritten
-from federation.controllers.schedule.definitionwait import DefinitionWait
-from federation.controllers.schedule.failover import Failover
-from federation.controllers.schedule.guard import Guard
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reconcile import Reconciler
 from federation.controllers.schedule.requeueing import Requeueing
 from federation.planning.failover.completion import missing_clusters
 from federation.planning.failover.evictionrecord import eviction_record
-from federation.planning.guard.ledger import Permit
 from federation.planning.guard.losses import lost_clusters
 from federation.planning.guard.record import held_move
 from federation.planning.guard.undo import requested_undo
 from federation.runtime.controller import Key, Result
-from federation.scheduling.answers import Deferred
-from federation.scheduling.assessment import Due
+from federation.scheduling.answers import Deferred, Due
 from federation.scheduling.jobqueues import admission_of
 
 
@@ -35,17 +30,11 @@ class JointWrites:
         self,
         cache: InputCache,
         decider: Decider,
-        guard: Guard,
-        definitions: DefinitionWait,
-        failover: Failover,
         requeueing: Requeueing,
         reconciler: Reconciler,
     ) -> None:
         self._cache = cache
         self._decider = decider
-        self._guard = guard
-        self._definitions = definitions
-        self._failover = failover
         self._requeueing = requeueing
         self._reconciler = reconciler
 
@@ -103,14 +92,9 @@ class JointWrites:
             return None
         decided = await self._decider.decide(context, due, snapshot)
         decision = decided.decision
-        if not decision.is_success or decision.exceeded or self._definitions.late(context, decision, snapshot):
+        if not decision.is_success or decision.exceeded:
             return None
         if lost_clusters(context.attempt.current(), decision.placements):
             return None
-        eased = self._failover.ease(context, due, decision, snapshot)
-        if eased.waits_for_turn or self._reconciler.find_frozen(context, due, eased) is not None:
-            return None
-        permitted = self._guard.rule(context, due, eased.decision, snapshot, eased.left)
-        if permitted.permit is not Permit.GO:
-            return None
-        return await self._reconciler.place_permitted(context, due, decided, permitted, eased, snapshot)
+        proposal, answer = self._decider.propose(context, due, decision, snapshot)
+        return await self._reconciler.place(context, decided, proposal) if answer is None else None

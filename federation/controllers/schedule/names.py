@@ -23,8 +23,3 @@ REASON_EVICTION_ALLOWED = "EvictionAllowed"
 EVENT_EVICTION_WAITS = "EvictionWaits"
 EVENT_EVICTION_HALTED = "EvictionHalted"
 EVENT_EVICTION_RESUMED = "EvictionResumed"
-
-# Reasons of the Scheduled condition; those of unsuccessful decisions are their outcomes (scheduling/engine.py)
-REASON_AWAITS_DEFINITION = "AwaitsDefinition"
-REASON_FROZEN = "Frozen"
-"""A ChangeFreeze holds its move."""

@@ -12,13 +12,11 @@ from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import WRITER, Reporter
 from federation.controllers.schedule.unschedulable import UnschedulableRecord
 from federation.runtime.federatedobjects import FederatedObjects
-from federation.scheduling.answers import Wait
-from federation.scheduling.assessment import Due
+from federation.scheduling.answers import Leave, Wait
 from federation.scheduling.attemptpatches import withdrawing_patch
 from federation.scheduling.engine import Decision
-from federation.scheduling.jobqueues import Admission, Phase, admission_of, is_lost, to_lost, to_refused
+from federation.scheduling.jobqueues import Admission, Phase, admission_of, to_refused
 from federation.scheduling.queueinghints import NO_CLUSTER_CHANGE
-from federation.scheduling.snapshot import Snapshot
 
 
 class QueuedObjects:
@@ -30,13 +28,6 @@ class QueuedObjects:
         self._decider = decider
         self._reporter = reporter
 
-    def lost(self, context: AttemptContext, due: Due, decision: Decision, snapshot: Snapshot) -> Admission | None:
-        """Return the record of an object that lost its cluster, None for others."""
-        admission = admission_of(context.federated)
-        if admission is None or not is_lost(context.federated, due.unit, decision.placements, snapshot.by_name):
-            return None
-        return to_lost(admission, context.attempt.current(), self._reporter.now())
-
     def refused(self, context: AttemptContext, failure: Wait, decision: Decision | None) -> Admission | None:
         """Return the record of an admitted object that found no place: it holds its quota no longer."""
         admission = admission_of(context.federated)
@@ -45,11 +36,11 @@ class QueuedObjects:
         filtered = decision.filtered if decision is not None else None
         return to_refused(admission, filtered, failure.message, self._reporter.now())
 
-    async def leave(self, context: AttemptContext, admission: Admission | None, message: str) -> None:
+    async def leave(self, context: AttemptContext, answer: Leave) -> None:
         """Take an object out of its clusters; it waits in its JobQueue, and starts again when it is admitted."""
         self._decider.forget(context)
         federated = context.federated
-        patch = self._decider.with_claim(context, federated, withdrawing_patch(context.attempt, admission, message))
+        patch = self._decider.with_claim(context, federated, withdrawing_patch(context.attempt, answer))
         if patch is not None:
             written = await self._objects.patch(context.key, federated, patch, writer=WRITER)
             if written is None:
@@ -57,9 +48,9 @@ class QueuedObjects:
             federated = written
         self._cache.unplaced.remove(context.key)
         subject = replace(context.subject, federated=federated)
-        failure = Wait(names.REASON_QUEUED, message)
+        failure = Wait(names.REASON_QUEUED, answer.message)
         await self._reporter.failed(subject, failure, has_placement=False)
-        explanation = {**context.undecided(failure.reason, message), "placements": {}}
+        explanation = {**context.undecided(failure.reason, answer.message), "placements": {}}
         recorded_at = await self._reporter.journal(subject, failure.reason, explanation, context.started_s)
-        record = UnschedulableRecord(f"{failure.reason}: {message}", b"", recorded_at, "", NO_CLUSTER_CHANGE)
+        record = UnschedulableRecord(f"{failure.reason}: {answer.message}", b"", recorded_at, "", NO_CLUSTER_CHANGE)
         self._cache.unschedulable.add(context.key, record)

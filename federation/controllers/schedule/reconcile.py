@@ -3,14 +3,16 @@
 Start an attempt, assess whether a decision is due, decide (`decider.py`), write the patch, report (`reporting.py`), and
 requeue what is incomplete (`requeueing.py`). When no decision is possible — no policy, no profile, a failing plugin, no
 feasible cluster — the last placement stays, and the object is still passed on to the next controller of its pipeline.
-A decision that would move too many objects is held by the guard (`guard.py`). Replicas leave lost and drained clusters
-at the rate of `failover.py`.
+Which part of a decision is written now, and what becomes of the rest, the permits of the chain say
+(`scheduling/permits`).
 """
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from datetime import timedelta
 from typing import Any
+
+from prometheus_client import Counter
 
 from federation.api import names
 from federation.apimachinery import conditions
@@ -18,36 +20,32 @@ from federation.apimachinery.errors import NotFound, is_refusal
 from federation.apimachinery.mergepatch import apply_merge_patch, create_merge_patch
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.decider import AttemptContext, Decided, Decider
-from federation.controllers.schedule.definitionwait import DefinitionWait
-from federation.controllers.schedule.failover import Eased, Failover
-from federation.controllers.schedule.guard import Guard, PermittedPlacement
+from federation.controllers.schedule.guard import Guard
 from federation.controllers.schedule.inputcache import InputCache
-from federation.controllers.schedule.names import EVENT_MOVE_UNDONE, REASON_FROZEN
+from federation.controllers.schedule.names import EVENT_MOVE_UNDONE
 from federation.controllers.schedule.queuedobjects import QueuedObjects
 from federation.controllers.schedule.reporting import WRITER, Reporter
 from federation.controllers.schedule.requeueing import Requeueing
 from federation.controllers.schedule.unschedulable import UnschedulableRecord
-from federation.guard.freezes import Freezes
 from federation.planning.failover.completion import to_annotation
-from federation.planning.freezes.changefreeze import Frozen, find_frozen_move
 from federation.planning.guard.earliervolumes import note_of
-from federation.planning.guard.ledger import Permit
-from federation.planning.guard.losses import held_placement, lost_clusters
-from federation.planning.guard.volumepermit import VolumePermit
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.federatedobjects import FederatedObjects
-from federation.scheduling.answers import Deferred, Leave, Skipped, Wait
-from federation.scheduling.assessment import Assessment, Due
+from federation.scheduling.answers import Assessment, Deferred, Due, Leave, Skipped, Wait
 from federation.scheduling.attemptpatches import placement_patch, restoring_patch, unchanged_patch
 from federation.scheduling.engine import Decision, Outcome, Placements
 from federation.scheduling.explain import digest_of_failure
 from federation.scheduling.healthgaps import describe, plan_marks
-from federation.scheduling.jobqueues import admission_of
 from federation.scheduling.pendingreplicas import has_unplaced_replicas
+from federation.scheduling.proposal import Proposal
 from federation.scheduling.queueinghints import ANY_CLUSTER_CHANGE, NO_CLUSTER_CHANGE, QueueingHint, return_hint_for
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.triggers import IGNORED_PLUGINS
 
+_evicted = Counter(
+    "federation_controllers_evicted_replicas_total",
+    "Replicas that left lost and drained clusters, and completed moves",
+)
 _CLAIMS_S = 1.0
 """How soon an object with volumes and without a place is tried again while clusters list their claims."""
 
@@ -61,9 +59,6 @@ class Reconciler:
         cache: InputCache,
         decider: Decider,
         guard: Guard,
-        definitions: DefinitionWait,
-        failover: Failover,
-        freezes: Freezes,
         after_move: Callable[[], None],
         requeueing: Requeueing,
         reporter: Reporter,
@@ -72,11 +67,6 @@ class Reconciler:
         self._cache = cache
         self._decider = decider
         self._guard = guard
-        self._definitions = definitions
-        self._failover = failover
-        self.freezes = freezes
-        self.frozen: set[Key] = set()
-        """Objects whose move a ChangeFreeze holds."""
         self._after_move = after_move
         self._requeueing = requeueing
         self._reporter = reporter
@@ -101,9 +91,8 @@ class Reconciler:
         self._reporter.invalid_migration(context.subject, context.attempt.problem)
         snapshot = self._cache.scoped.of(federated)
         is_plugin_back = self._requeueing.is_plugin_back(context)
-        returns = self._failover.returns(context.federated, context.attempt.policy)
+        returns, completion = self._decider.returns(context)
         homes = frozenset(name for name, count in returns.allowed.items() if count)
-        completion = self._failover.completion(context.federated, context.attempt.policy)
         assessment = self._decider.assess(
             context, snapshot, is_plugin_back=is_plugin_back, homes=homes, completes=completion.is_due
         )
@@ -123,7 +112,7 @@ class Reconciler:
             case Wait():
                 await self._fail(context, assessment)
             case Leave():
-                await self._queued.leave(context, admission_of(context.federated), assessment.message)
+                await self._queued.leave(context, assessment)
             case Deferred():
                 return _earlier(_earlier(await self.defer(context, assessment), returns.wait_s), completion.wait_s)
             case Skipped():
@@ -133,36 +122,39 @@ class Reconciler:
         return DONE
 
     async def _schedule(self, context: AttemptContext, due: Due, snapshot: Snapshot) -> Result:
-        """Decide, and write or report the decision."""
+        """Decide, ask the permits, and write or report the decision."""
         if context.attempt.volumes.is_awaited:
             self._cache.unschedulable.mark_retry((context.key,))
             return Result(requeue_after_s=_CLAIMS_S)
         decided = await self._decider.decide(context, due, snapshot)
-        decision = decided.decision
-        lost = self._queued.lost(context, due, decision, snapshot)
-        if lost is not None and not decision.is_success:
-            await self._queued.leave(context, lost, lost.because)
-            return DONE
         is_allowed = self._cache.annotation_policy.allows(context.key.namespace)
         self._reporter.ignored_annotations(context.subject, due.ignored_annotations, is_allowed=is_allowed)
+        proposal, answer = self._decider.propose(context, due, decided.decision, snapshot)
+        match answer:
+            case Leave():
+                await self._queued.leave(context, answer)
+                self._confirm(context.key)
+                return DONE
+            case Wait(reason=""):
+                self._cache.unschedulable.mark_retry((context.key,))
+                self._after_move()
+                return Result(answer.after_s)
+            case Wait(placements=None):
+                return await self._await(context, due, decided.decision, answer, snapshot)
+            case Wait():
+                return await self._keep(context, proposal, answer)
+        if decided.decision.is_success:
+            return await self.place(context, decided, proposal)
+        return await self._fail_without_place(context, due, decided, snapshot)
+
+    async def _fail_without_place(
+        self, context: AttemptContext, due: Due, decided: Decided, snapshot: Snapshot
+    ) -> Result:
+        """Report a decision that found no place, and what may end that."""
+        decision = decided.decision
         if decision.outcome is Outcome.PLUGIN_FAILED:
             await self._fail_for_plugin(context, due, decided)
             return self._requeueing.after_plugin_failure(context, decided)
-        if late := self._definitions.late(context, decision, snapshot):
-            served = self._definitions.hint(self._decider.hint_for(decision, due), context.federated)
-            await self._fail(context, self._definitions.failure(late), hint=served)
-            return self._requeueing.after_unschedulable(context.key, served, snapshot)
-        if decision.is_success:
-            volumes = self._guard.permit(context, due, decision, self._failover.evicting)
-            eased = self._failover.ease(context, due, decision, snapshot, volumes)
-            if eased.waits_for_turn:
-                self._after_move()
-                return DONE  # its turn requeues it
-            if due.quiet.completes:  # the guard limits mistakes, and this is none; the pace of failover limits it
-                kept = lost_clusters(context.attempt.current(), eased.decision.placements)
-                left = {name: eased.decision.placements.get(name, 0) for name in kept}
-                eased = replace(eased, left={**left, **eased.left})
-            return await self._write_eased(context, due, decided, eased, snapshot, volumes)
         hint = self._decider.hint_for(decision, due)
         self._cache.quotas.wait(context.key.namespace, context.key, is_short=bool(decision.exceeded))
         failure = Wait(decision.outcome, decision.reason)
@@ -172,82 +164,55 @@ class Reconciler:
             return self._requeueing.at_once(context.key)
         return self._requeueing.after_unschedulable(context.key, hint, snapshot)
 
-    async def _write_eased(
-        self,
-        context: AttemptContext,
-        due: Due,
-        decided: Decided,
-        eased: Eased,
-        snapshot: Snapshot,
-        volumes: VolumePermit,
+    async def _await(
+        self, context: AttemptContext, due: Due, decision: Decision, answer: Wait, snapshot: Snapshot
     ) -> Result:
-        """Write a successful decision as far as freezes, failover and the guard allow it."""
-        if (frozen := self.find_frozen(context, due, eased)) is not None:
-            return await self._freeze(context, due, eased, frozen)
-        self.frozen.discard(context.key)
-        permitted = self._guard.rule(context, due, eased.decision, snapshot, eased.left, volumes)
-        if permitted.permit is Permit.WAIT:
-            self._cache.unschedulable.mark_retry((context.key,))
-            return Result(requeue_after_s=permitted.wait_s)
-        permitted = replace(permitted, annotations={**permitted.annotations, **eased.annotations})
-        if permitted.permit is Permit.HOLD:
-            await self._hold(context, due, decided, permitted)
-            self._confirm(context.key)
-            # An approval, or a change of its inputs, requeues it. A decision that follows at once would be held again.
-            return Result(eased.requeue_after_s or None)
-        return await self.place_permitted(context, due, decided, permitted, eased, snapshot)
+        """Report why nothing of a decision is written; a cluster that it lacks, or time, ends that."""
+        hint = self._decider.hint_for(decision, due)
+        if answer.after_s is not None:
+            hint = replace(hint, at=self._reporter.now() + timedelta(seconds=answer.after_s))
+        await self._fail(context, answer, hint=hint)
+        return self._requeueing.after_unschedulable(context.key, hint, snapshot)
 
-    def find_frozen(self, context: AttemptContext, due: Due, eased: Eased) -> Frozen | None:
-        """Return the freeze that holds the move of a decision, None if nothing moves or nothing holds it."""
-        before, after = context.attempt.current(), eased.decision.placements
-        evicted = lost_clusters(before, after) & (eased.left.keys() | due.unit.avoided.keys())
-        find = partial(self.freezes.find, context.federated)
-        return find_frozen_move(before, after, due.unit.desired_replicas, find, is_evicting=bool(evicted))
+    async def _keep(self, context: AttemptContext, proposal: Proposal, answer: Wait) -> Result:
+        """Write a decision without the move that waits, and report why it waits.
 
-    async def _freeze(self, context: AttemptContext, due: Due, eased: Eased, frozen: Frozen) -> Result:
-        """Write the decision without its move, and try again at the end of the freeze."""
-        self._failover.withdraw(context.key)
-        self._guard.withdraw(context.key)
-        self.frozen.add(context.key)
-        decision = eased.decision
-        kept = held_placement(context.attempt.current(), decision.placements, due.unit.desired_replicas)
-        patch, _ = placement_patch(context.attempt, due, kept, decision.reason, is_held=True)
+        An approval, the end of its time, or a change of its inputs requeues it.
+        """
+        due, present = proposal.due, context.federated["metadata"].get("annotations") or {}
+        stated = conditions.find((context.federated.get("status") or {}).get("conditions"), names.SCHEDULED) or {}
+        is_stated = (stated.get("reason"), stated.get("message")) == (answer.reason, answer.message)
+        is_news = not is_stated or bool(answer.annotations.items() - present.items())
+        patch, _ = placement_patch(
+            context.attempt,
+            due,
+            answer.placements or {},
+            proposal.decision.reason,
+            guarded=answer.annotations,
+            is_held=True,
+        )
         await self._write(context, patch)
-        leaving = ",".join(sorted(lost_clusters(context.attempt.current(), decision.placements)))
-        failure = Wait(REASON_FROZEN, f"{frozen.message}; it would leave clusters [{leaving}]")
-        reported = context.undecided(failure.reason, failure.message)
-        last, digest = self._cache.unschedulable.get(context.key), digest_of_failure(reported)
-        if last is None or last.digest != digest:
-            await self._reporter.failed(context.subject, failure, has_placement=True)
-            recorded_at = await self._reporter.journal(context.subject, failure.reason, reported, context.started_s)
-            record = UnschedulableRecord(failure.message, digest, recorded_at, "", NO_CLUSTER_CHANGE)
-            self._cache.unschedulable.add(context.key, record)
-        return Result(self.freezes.left_s(frozen))
-
-    async def place_permitted(
-        self,
-        context: AttemptContext,
-        due: Due,
-        decided: Decided,
-        permitted: PermittedPlacement,
-        eased: Eased,
-        snapshot: Snapshot,
-    ) -> Result:
-        """Write a decision that the guard lets go on."""
-        decision = eased.decision
-        if (lost := self._queued.lost(context, due, decision, snapshot)) is not None:
-            await self._queued.leave(context, lost, lost.because)
-            self._confirm(context.key)
-            return DONE
-        unavailable = self._requeueing.unavailable_among([ignored.plugin for ignored in decision.ignored])
-        await self._place(context, due, decided, unavailable, permitted, eased)
+        self._cache.unschedulable.remove(context.key)
+        self._reporter.stays(context.subject, answer.annotations)
+        if is_news:
+            await self._reporter.failed(context.subject, answer, has_placement=bool(context.attempt.current()))
+            explanation = context.undecided(answer.reason, answer.message)
+            await self._reporter.journal(context.subject, answer.reason, explanation, context.started_s)
         self._confirm(context.key)
-        needs_hint = eased.needs_room or has_unplaced_replicas(decision)
+        return Result(answer.after_s)
+
+    async def place(self, context: AttemptContext, decided: Decided, proposal: Proposal) -> Result:
+        """Write a decision that all permits let go on."""
+        decision, due, snapshot = proposal.decision, proposal.due, proposal.snapshot
+        unavailable = self._requeueing.unavailable_among([ignored.plugin for ignored in decision.ignored])
+        await self._place(context, decided, unavailable, proposal)
+        self._confirm(context.key)
+        needs_hint = proposal.needs_room or has_unplaced_replicas(decision)
         hint = self._decider.hint_for(decision, due) if needs_hint else return_hint_for(decision)
         result = self._requeueing.after_placement(context, hint, unavailable, snapshot)
         if needs_hint and self._decider.has_other_relations(context, due, snapshot):
             return self._requeueing.at_once(context.key)
-        return _earlier(result, eased.requeue_after_s)
+        return _earlier(result, proposal.requeue_after_s)
 
     async def _restore(self, context: AttemptContext, assessment: Assessment, placements: Placements) -> None:
         """Write the placement before the last move, as the user asked."""
@@ -261,42 +226,11 @@ class Reconciler:
             context.subject, EVENT_MOVE_UNDONE, {**explanation, "placements": placements}, context.started_s
         )
 
-    async def _hold(self, context: AttemptContext, due: Due, decided: Decided, permitted: PermittedPlacement) -> None:
-        """Write the placement without the move, and report that the move is held."""
-        patch, _ = placement_patch(
-            context.attempt,
-            due,
-            permitted.placements,
-            decided.decision.reason,
-            guarded=permitted.annotations,
-            is_held=True,
-        )
-        present = context.federated["metadata"].get("annotations") or {}
-        stated = conditions.find((context.federated.get("status") or {}).get("conditions"), names.SCHEDULED) or {}
-        is_news = permitted.annotations.items() - present.items() or stated.get("reason") != names.REASON_HELD
-        await self._write(context, patch)
-        self._cache.unschedulable.remove(context.key)
-        if is_news:
-            failure = Wait(names.REASON_HELD, permitted.message)
-            await self._reporter.failed(context.subject, failure, has_placement=bool(context.attempt.current()))
-            await self._reporter.journal(
-                context.subject,
-                names.REASON_HELD,
-                context.undecided(failure.reason, failure.message),
-                context.started_s,
-            )
-
     async def _place(
-        self,
-        context: AttemptContext,
-        due: Due,
-        decided: Decided,
-        unavailable: list[str],
-        permitted: PermittedPlacement,
-        eased: Eased,
+        self, context: AttemptContext, decided: Decided, unavailable: list[str], proposal: Proposal
     ) -> None:
         """Write a successful decision and report it."""
-        decision = eased.decision
+        decision, due = proposal.decision, proposal.due
         marks = plan_marks(context.federated, decision, context.attempt.current(), completes=due.quiet.completes)
         if marks:
             decision = replace(decision, reason=f"{decision.reason}; {describe(marks, decision)}")
@@ -308,11 +242,11 @@ class Reconciler:
             decision.placements,
             decision.reason,
             without=unavailable,
-            guarded={**permitted.annotations, names.PLACED_WITHOUT: to_annotation(marks)},
+            guarded={**proposal.annotations, names.PLACED_WITHOUT: to_annotation(marks)},
             quotas=decision.quotas,
             # Members must have their limits before the pods that the limits are for.
             awaited=names.SPREAD_CONTROLLER if due.is_spread else "",
-            is_partial=eased.is_partial,
+            is_partial=proposal.is_partial,
         )
         # Assumed before the write: decisions that are made while it is under way must count these replicas.
         self._decider.assume(context, decision)
@@ -326,15 +260,16 @@ class Reconciler:
             await self._reporter.limited(context.subject, federated, exceeded)
         else:
             await self._reporter.recovered(context.subject, federated)
+        self._reporter.stays(context.subject, proposal.annotations)
         self._reporter.placed(context.subject, federated, decision, context.attempt.ref, is_moved=is_moved)
         explanation = decided.explanation | {"isChanged": is_moved, "reason": decision.reason}
-        if eased.stays:
-            stays = {name: stay.message for name, stay in eased.stays.items()}
+        if proposal.stays:
+            stays = {name: stay.message for name, stay in proposal.stays.items()}
             explanation |= {"placements": decision.placements, "stays": stays}
         is_retry = (
             due.quiet.only_adds
             or due.quiet.goes_back
-            or eased.is_partial
+            or proposal.is_partial
             or (bool(unavailable) and due.comparison.changed == (IGNORED_PLUGINS,))
         )
         if is_retry and not is_moved:
@@ -403,13 +338,12 @@ class Reconciler:
         unschedulable.add(context.key, UnschedulableRecord(message, digest, recorded_at, inputs_hash, hint))
 
     def _withdraw(self, key: Key) -> None:
-        self._guard.withdraw(key)
-        self._failover.withdraw(key)
+        self._cache.withdraw(key)
         self._after_move()
 
     def _confirm(self, key: Key) -> None:
         """Count the object's moves as written, and give the next ones their turn."""
-        self._failover.confirm(key)
+        _evicted.inc(self._cache.evictions.pace.confirm(key, self._reporter.now().timestamp()))
         self._after_move()
 
     async def _write_unchanged(self, context: AttemptContext, assessment: Assessment) -> Object:

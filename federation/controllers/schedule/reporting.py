@@ -18,6 +18,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.names import (
+    EVENT_EVICTION_WAITS,
     EVENT_INVALID_SCHEDULING_ANNOTATION,
     EVENT_MOVE_UNDONE,
     EVENT_PARSE_MIGRATION_CONFIGURATION,
@@ -26,6 +27,7 @@ from federation.controllers.schedule.names import (
     EVENT_SCHEDULING_FAILED,
 )
 from federation.journal.decisions import DecisionFilter, DecisionRecord, Identity, Journal
+from federation.planning.failover.evictionrecord import eviction_record
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.status.schedulingsummary import describe_move
 from federation.runtime.controller import Key
@@ -90,6 +92,15 @@ class Reporter:
         """Emit an event for a move that was undone."""
         before = current_clusters(subject.federated, subject.federated_type)
         self._event(subject, NORMAL, EVENT_MOVE_UNDONE, describe_move(before, placements))
+
+    def stays(self, subject: Subject, annotations: Mapping[str, str | None]) -> None:
+        """Emit an event for replicas that stay in a lost or drained cluster for a new reason of their own."""
+        before = eviction_record(subject.federated).stays
+        after = eviction_record({"metadata": {"annotations": annotations}}).stays
+        for name, stay in after.items():
+            if name not in before or before[name].reason is not stay.reason:
+                text = f"replicas stay in cluster {name}: {stay.message}"
+                self._event(subject, WARNING, EVENT_EVICTION_WAITS, text)
 
     def _event(self, subject: Subject, type_: str, reason: str, message: str) -> None:
         self._recorder.event(subject.federated, type_, reason, message)

@@ -13,7 +13,7 @@ from federation.apimachinery.resources import NAMESPACES, Object
 from federation.delivery.members.clusters import clusters_of_interest
 from federation.delivery.members.keptstate import KeptState
 from federation.delivery.rules.names import EVENT_DELETION_HELD
-from federation.guard.moveguard import Annotations, MoveGuard
+from federation.guard.moveguard import MoveGuard
 from federation.planning.guard.deletions import (
     CLAIM,
     allowed_deletion,
@@ -24,6 +24,7 @@ from federation.planning.guard.deletions import (
     remaining_of,
 )
 from federation.planning.guard.ledger import Cause, GuardOptions, Permit
+from federation.planning.guard.moves import Annotations
 from federation.planning.guard.record import held_move
 from federation.planning.leftovers.strays import is_kept
 from federation.runtime.controller import DONE, Key, Result, key_of
@@ -61,7 +62,7 @@ class DeletionGuard(MoveGuard):
         held = held_move(federated)
         if held is not None and not is_deletion(held.cause):
             held = None  # a move that was held before
-        if held is not None and self.is_waiting(held):
+        if held is not None and self.moves.is_waiting(held):
             return DONE  # its approval requeues it
         judged = self.judge(key, held, self._sizes(federated), lost, dict.fromkeys(lost))
         if judged.permit is Permit.WAIT:

@@ -1,10 +1,22 @@
-"""The steps of queues in a decision: an object waits until it is admitted, and then goes where its admission says."""
+"""The steps of queues in a decision: an object waits until it is admitted, and then goes where its admission says.
+
+One that loses its cluster gives its admission back.
+"""
 
 from federation.api import names
 from federation.scheduling.answers import Leave, Wait
-from federation.scheduling.chain import Gate, Shape
+from federation.scheduling.chain import Gate, Permit, Shape
 from federation.scheduling.framework.types import SchedulingUnit
-from federation.scheduling.jobqueues import Phase, admission_of, waiting_message, within_admission
+from federation.scheduling.jobqueues import (
+    ADMISSION,
+    Phase,
+    admission_of,
+    is_lost,
+    to_lost,
+    waiting_message,
+    within_admission,
+)
+from federation.scheduling.proposal import Proposal
 from federation.scheduling.question import Question
 
 
@@ -38,4 +50,20 @@ class WithinAdmission(Shape):
         return within_admission(unit, question.attempt.federated) if question.queue else unit
 
 
-STEPS = (Admitted(), WithinAdmission())
+class KeepsItsPlace(Permit):
+    """An admitted object that has to leave every cluster that it is in."""
+
+    name = "queue-place"
+    asks_of_failures = True
+
+    def permit(self, proposal: Proposal) -> Proposal | Leave:
+        """Let it leave, and wait in its JobQueue for another place."""
+        federated, unit, known = proposal.attempt.federated, proposal.due.unit, proposal.snapshot.by_name
+        admission = admission_of(federated)
+        if admission is None or not is_lost(federated, unit, proposal.decision.placements, known):
+            return proposal
+        lost = to_lost(admission, proposal.attempt.current(), proposal.now)
+        return Leave(lost.because, ADMISSION.entry(lost))
+
+
+STEPS = (Admitted(), WithinAdmission(), KeepsItsPlace())

@@ -165,6 +165,11 @@ class Ledger(Generic[K]):
         count.total(now_s - self._options.window_s)
         return len(count.moved)
 
+    def counted(self, cause: Cause, now_s: float) -> int:
+        """Return how many objects of the cause moved within the window, are proposed, or are held."""
+        count = self._counts.get(cause)
+        return 0 if count is None else count.total(now_s - self._options.window_s)
+
     def hold(self, key: K, cause: Cause) -> None:
         """Record that the move of an object is held; it counts for this cause only, so that no other is held for it."""
         self.withdraw(key)

@@ -26,7 +26,7 @@ from federation.apimachinery.quantity import to_milli
 from federation.apimachinery.resources import Object, Resource
 from federation.planning.cost.ratelist import label_changes
 from federation.planning.cost.rates import Rates, rates_from
-from federation.scheduling.assessment import Due
+from federation.scheduling.answers import Due
 from federation.scheduling.chain import Chain
 from federation.scheduling.engine import Placements
 from federation.scheduling.framework.assumed import Request

@@ -18,7 +18,7 @@ import orjson
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.mergepatch import apply_merge_patch, create_merge_patch
 from federation.apimachinery.resources import Object, Resource
-from federation.scheduling.assessment import Due
+from federation.scheduling.answers import Due
 from federation.scheduling.attempt import SchedulingAttempt
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.assumed import AssumedReplicas, Changes, Request

@@ -13,7 +13,8 @@ from typing import Any
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
 from federation.planning.accounts.claim import Use
-from federation.scheduling.assessment import Due, assess
+from federation.scheduling.answers import Due
+from federation.scheduling.assessment import assess
 from federation.scheduling.attempt import SchedulingAttempt, start_attempt
 from federation.scheduling.chain import Chain
 from federation.scheduling.divisibility import with_divided_kind

@@ -14,7 +14,8 @@ import msgspec
 from federation.apimachinery.annotationrecords import to_time
 from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.federatedobject.placements import effective_placement
-from federation.scheduling.assessment import Due, assess
+from federation.scheduling.answers import Due
+from federation.scheduling.assessment import assess
 from federation.scheduling.attempt import start_attempt
 from federation.scheduling.deadlines import (
     SHOWN_MAX,

@@ -27,8 +27,7 @@ from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.policymatching import idle_controllers, subject_of_federated
 from federation.planning.rendering.memberobject import divided_replicas
 from federation.planning.rendering.retention import is_replicas_retained
-from federation.scheduling.answers import Deferred, Skipped, Wait
-from federation.scheduling.assessment import Due
+from federation.scheduling.answers import Deferred, Due, Skipped, Wait
 from federation.scheduling.chain import Chain
 from federation.scheduling.divisibility import duplicate_reason
 from federation.scheduling.engine import Outcome

@@ -19,7 +19,7 @@ from federation.planning.guard.causes import Mover, blamed_for, causes_of_move
 from federation.planning.guard.ledger import Cause, GuardOptions
 from federation.planning.guard.losses import lost_clusters
 from federation.planning.guard.record import held_move, past_move
-from federation.scheduling.assessment import Due
+from federation.scheduling.answers import Due
 from federation.scheduling.framework.types import Effect
 from federation.scheduling.volumefacts import permit_of_decision
 from federation.scheduling.whatif.pipelinerun import PipelineRun

@@ -18,8 +18,8 @@ from federation.planning.federatedobject import namespaces, pendingcontrollers
 from federation.planning.overrides.entries import plan_override_patch
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.policymatching import subject_of_federated
-from federation.scheduling.answers import Deferred, Wait
-from federation.scheduling.assessment import Assessment, Due, assess
+from federation.scheduling.answers import Assessment, Deferred, Due, Wait
+from federation.scheduling.assessment import assess
 from federation.scheduling.attempt import SchedulingAttempt, assume, start_attempt
 from federation.scheduling.attemptpatches import placement_patch, unchanged_patch
 from federation.scheduling.divisibility import with_divided_kind

@@ -20,8 +20,9 @@ from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.assembly import HOST_REGISTRY
 from federation.client.local import LocalClient
-from federation.guard.moveguard import Judged, MoveGuard
+from federation.guard.moveguard import MoveGuard
 from federation.planning.guard.ledger import Cause, GuardOptions, Permit
+from federation.planning.guard.moves import Judged
 from federation.planning.guard.record import HeldMove, PastMove, held_text, past_text
 from federation.runtime.controller import Key
 
@@ -62,7 +63,7 @@ class Setting:
         held = HeldMove(hold, POLICY, EAST, "")
 
         async def is_known() -> bool:
-            return not self.guard.is_waiting(held)
+            return not self.guard.moves.is_waiting(held)
 
         await eventually(is_known)
 
@@ -149,8 +150,8 @@ async def test_an_approval_counts_for_exactly_what_was_held_before_it(
     async with running() as setting:
         await setting.approve("h", setting.at())
         held = HeldMove("h", POLICY, EAST, setting.at(since_s))
-        assert setting.guard.is_approved(held, lost) is is_approved
-        assert not setting.guard.is_approved(replace(held, hold="other"), lost)
+        assert setting.guard.moves.is_approved(held, lost) is is_approved
+        assert not setting.guard.moves.is_approved(replace(held, hold="other"), lost)
 
 
 async def test_an_approved_move_goes_on_and_counts_no_more() -> None:
@@ -166,11 +167,15 @@ async def test_an_approved_move_goes_on_and_counts_no_more() -> None:
 
 async def test_a_single_move_that_needs_approval_is_held_until_it_is_approved() -> None:
     async with running() as setting:
-        judged = setting.guard.judge(key(0), None, {POLICY: 20}, EAST, BEFORE, needs_approval=True)
+        judged = setting.guard.moves.judge(
+            key(0), None, {POLICY: 20}, EAST, BEFORE, setting.clock.now(), needs_approval=True
+        )
         assert judged.permit is Permit.HOLD
         assert judged.held is not None
         await setting.approve(judged.held.hold, setting.at(1))
-        judged = setting.guard.judge(key(0), judged.held, {POLICY: 20}, EAST, BEFORE, needs_approval=True)
+        judged = setting.guard.moves.judge(
+            key(0), judged.held, {POLICY: 20}, EAST, BEFORE, setting.clock.now(), needs_approval=True
+        )
         assert judged.permit is Permit.GO
 
 

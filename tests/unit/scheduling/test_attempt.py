@@ -11,9 +11,9 @@ from federation.api.federatedtype import FederatedType, default_type_configs, fr
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.mergepatch import without_nulls
 from federation.features.catalogue import decision_chain
-from federation.scheduling.answers import Deferred, Skipped, Wait
-from federation.scheduling.assessment import Assessment, Due, assess
-from federation.scheduling.attempt import SchedulingAttempt, start_attempt, tolerated_until
+from federation.scheduling.answers import Assessment, Deferred, Due, Skipped, Wait
+from federation.scheduling.assessment import assess, tolerated_until
+from federation.scheduling.attempt import SchedulingAttempt, start_attempt
 from federation.scheduling.attemptpatches import placement_patch, unchanged_patch
 from federation.scheduling.divisibility import duplicate_reason
 from federation.scheduling.framework.testing import NOW

@@ -11,8 +11,7 @@ from tests.unit.scheduling.test_attempt import MINE, Inputs, a_federated, a_poli
 from federation.api import names
 from federation.features.catalogue import FEATURES, decision_chain
 from federation.planning.podgroups import POD_GROUP, PodGroup
-from federation.scheduling.answers import Wait
-from federation.scheduling.assessment import Due
+from federation.scheduling.answers import Due, Wait
 from federation.scheduling.chain import ORDER, Gate, Shape, Step, to_chain
 from federation.scheduling.framework.types import SchedulingUnit
 from federation.scheduling.gates import GATES
@@ -49,7 +48,7 @@ def a_world(*steps: Step, policy: dict[str, Any] | None = None) -> Inputs:
 
 def test_every_step_of_the_product_has_its_place_in_the_table() -> None:
     chain = decision_chain()
-    listed = [step.name for step in (*chain.gates, *chain.shapes)]
+    listed = [step.name for step in (*chain.gates, *chain.shapes, *chain.permits)]
     assert listed == [name for name in ORDER if name]
     assert len(set(listed)) == len(listed)
 

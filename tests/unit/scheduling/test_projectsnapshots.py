@@ -7,7 +7,8 @@ from tests.unit.planning.projects.test_projectindex import a_project
 from tests.unit.scheduling.test_attempt import NOW, TYPE, Inputs, a_federated, a_policy
 
 from federation.planning.federatedobject.placements import with_placement
-from federation.scheduling.assessment import Due, assess
+from federation.scheduling.answers import Due
+from federation.scheduling.assessment import assess
 from federation.scheduling.attempt import start_attempt
 from federation.scheduling.engine import Decision, Engine
 from federation.scheduling.framework.registry import load_plugins

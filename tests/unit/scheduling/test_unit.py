@@ -12,7 +12,7 @@ from federation.api.selectors import compile_cluster_terms
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
 from federation.planning.placement.failback import Offers
 from federation.scheduling.annotationoverrides import ignored_annotations
-from federation.scheduling.assessment import Due
+from federation.scheduling.answers import Due
 from federation.scheduling.framework.migrations import AutoMigration
 from federation.scheduling.framework.testing import a_cluster
 from federation.scheduling.framework.types import SchedulingMode, Taint, Toleration

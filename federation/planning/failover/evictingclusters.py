@@ -1,37 +1,60 @@
-"""The clusters that replicas leave, because they are lost or drained, and what keeps all replicas there.
+"""The clusters that replicas leave, because they are lost or drained, and what keeps all replicas there. Pure.
 
-Halts and ClusterDisruptionBudgets are about clusters, so they are asked once for all objects; `failover.py` asks what
-else keeps the replicas of one object. Reference: docs/reference/failover.md.
+Halts and ClusterDisruptionBudgets are about clusters, so they are asked once for all objects; `scheduling/permits` asks
+what else keeps the replicas of one object. Reference: docs/reference/failover.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any, Protocol
 
 from federation.api import names
-from federation.api.resources import CLUSTER_DISRUPTION_BUDGETS, FEDERATED_CLUSTERS
 from federation.apimachinery import conditions
-from federation.apimachinery.clock import Clock
-from federation.apimachinery.resources import Object
 from federation.planning.failover.clusterbudgets import Blocked, budgeted_clusters, disruptions_of, find_blocked
 from federation.planning.failover.departure import Evicting, evicting_of
 from federation.planning.failover.halts import Halt, HaltOptions, HaltReason, next_halt, state_of, states_of
-from federation.runtime.controller import Key, key_of
-from federation.runtime.informers import Informers
+
+Object = Mapping[str, Any]
+
+
+class Listed(Protocol):
+    """Objects of one kind; an informer has those of the present."""
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        """Return one of them."""
+        ...
+
+    def list(self) -> Sequence[Object]:
+        """Return all of them."""
+        ...
+
 
 _BUDGETS_S = 1.0
 """How long an answer of the ClusterDisruptionBudgets is used; their windows end by time alone."""
 
 
-class EvictingClusters:
-    """Follows FederatedClusters, ClusterDisruptionBudgets and rollouts. It lives as long as the schedule controller."""
+class NothingListed:
+    """A world without objects of the kind."""
 
-    def __init__(self, informers: Informers, clock: Clock, options: HaltOptions) -> None:
-        self._clock = clock
+    def get(self, namespace: str, name: str) -> Object | None:
+        """Return nothing."""
+        del namespace, name
+        return None
+
+    def list(self) -> Sequence[Object]:
+        """Return nothing."""
+        return ()
+
+
+class EvictingClusters:
+    """What is known of FederatedClusters, ClusterDisruptionBudgets and rollouts."""
+
+    def __init__(self, clusters: Listed, budgets: Listed, options: HaltOptions) -> None:
         self._options = options
-        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
-        self._budgets = informers.for_resource(CLUSTER_DISRUPTION_BUDGETS)
+        self._clusters = clusters
+        self._budgets = budgets
         self._evicting: dict[str, Evicting] = {}
-        self._disruptions: dict[Key, Mapping[str, datetime]] = {}
+        self._disruptions: dict[tuple[str, str], Mapping[str, datetime]] = {}
         """The clusters that waves of rollouts are changing, by rollout."""
         self._blocked: dict[str, tuple[datetime, Blocked | None]] = {}
         """The last answer of the ClusterDisruptionBudgets about a drained cluster, with its time."""
@@ -74,11 +97,11 @@ class EvictingClusters:
         """The clusters that replicas leave."""
         return self._evicting
 
-    def halt(self) -> Halt | None:
+    def halt(self, now: datetime) -> Halt | None:
         """Return the halt that holds now."""
         if self._is_stale or self._halt is not None:
             states = states_of(self._clusters.list())
-            self._halt = next_halt(self._halt, states, self._clock.now(), self._options)
+            self._halt = next_halt(self._halt, states, now, self._options)
             self._is_stale = False
         return self._halt
 
@@ -88,7 +111,8 @@ class EvictingClusters:
 
     def on_rollout(self, old: Object | None, new: Object | None) -> bool:
         """Record the clusters that waves change; return whether they have changed."""
-        key = key_of(new if new is not None else old or {})
+        metadata = (new if new is not None else old or {})["metadata"]
+        key = (metadata.get("namespace") or "", metadata["name"])
         after = disruptions_of(new) if new is not None else {}
         before = self._disruptions.pop(key, {})
         if after:
@@ -97,9 +121,8 @@ class EvictingClusters:
             self._blocked.clear()
         return before != after
 
-    def blocked(self, name: str) -> Blocked | None:
+    def blocked(self, name: str, now: datetime) -> Blocked | None:
         """Return which ClusterDisruptionBudget does not allow the drain of a cluster now, None if all of them do."""
-        now = self._clock.now()
         asked_at, known = self._blocked.get(name, (None, None))
         if asked_at is None or (now - asked_at).total_seconds() >= _BUDGETS_S:
             views = budgeted_clusters(self._clusters.list(), self._disruptions.values(), self._begun)

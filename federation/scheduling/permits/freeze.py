@@ -1,0 +1,51 @@
+"""Freezes of decisions: a ChangeFreeze holds a move as a whole, and lets the rest of the decision go on. Pure."""
+
+from functools import partial
+
+from federation.planning.freezes.changefreeze import Change, Frozen, find_frozen_move
+from federation.planning.freezes.freezeindex import left_s
+from federation.planning.guard.losses import held_placement, lost_clusters
+from federation.scheduling.answers import Wait
+from federation.scheduling.chain import Permit
+from federation.scheduling.names import REASON_FROZEN
+from federation.scheduling.proposal import Proposal
+
+
+class NotFrozen(Permit):
+    """A decision of which a ChangeFreeze holds the move."""
+
+    name = "freeze"
+
+    def permit(self, proposal: Proposal) -> Proposal | Wait:
+        """Write the decision without its move until the freeze ends."""
+        frozen = _find(proposal)
+        waiting = proposal.world.freezes.waiting
+        if frozen is None:
+            waiting.discard(proposal.key)
+            return proposal
+        proposal.world.withdraw(proposal.key)
+        waiting.add(proposal.key)
+        before, after = proposal.attempt.current(), proposal.decision.placements
+        leaving = ",".join(sorted(lost_clusters(before, after)))
+        return Wait(
+            REASON_FROZEN,
+            f"{frozen.message}; it would leave clusters [{leaving}]",
+            left_s(frozen, proposal.now),
+            held_placement(before, after, proposal.due.unit.desired_replicas),
+        )
+
+
+def _find(proposal: Proposal) -> Frozen | None:
+    """Return the freeze that holds the move, None if nothing moves or nothing holds it."""
+    if not proposal.world.freezes:
+        return None
+    before, after, unit = proposal.attempt.current(), proposal.decision.placements, proposal.due.unit
+    evicted = lost_clusters(before, after) & (proposal.left.keys() | unit.avoided.keys())
+    find = partial(_find_in, proposal)
+    return find_frozen_move(before, after, unit.desired_replicas, find, is_evicting=bool(evicted))
+
+
+def _find_in(proposal: Proposal, cluster: str, change: Change) -> Frozen | None:
+    found = proposal.world.clusters.snapshot().by_name.get(cluster)
+    labels = {} if found is None else found.labels
+    return proposal.world.freezes.find(proposal.attempt.federated, labels, change, proposal.now)
