@@ -108,10 +108,9 @@ def slim_node(node: Object) -> Object:
 
 
 def slim_claim(claim: Object) -> Object:
-    """Return what decisions need of a PersistentVolumeClaim: its name, and whether it has a volume."""
+    """Return what decisions need of a PersistentVolumeClaim: its name, its age, and whether it has a volume."""
     metadata, volume = _metadata(claim), (claim.get("spec") or {}).get("volumeName")
-    if ends_at := claim["metadata"].get("deletionTimestamp"):
-        metadata["deletionTimestamp"] = ends_at
+    metadata |= {key: at for key in ("creationTimestamp", "deletionTimestamp") if (at := claim["metadata"].get(key))}
     return {"metadata": metadata, "spec": {"volumeName": str(volume)} if volume else {}}
 
 

@@ -127,6 +127,17 @@ async def by_another_policy(world: World) -> None:
         await world.merge(STATEFUL_SETS, name, label)
 
 
+async def by_a_policy_that_is_deleted_and_returns(world: World) -> None:
+    """Keep copies when the sources are deleted, delete the policy, and create another one of its name elsewhere."""
+    for name in (WITH, WITHOUT):
+        await world.merge(STATEFUL_SETS, name, {"metadata": {"annotations": {names.ORPHAN: "all"}}})
+    await world.user.delete(PROPAGATION_POLICIES, "divide", "default")
+    await world.settle()
+    assert (await scheduled(world, WITH))["reason"] == "NoPolicy"
+    assert await places(world, WITH) == await places(world, WITHOUT) == {"east"}
+    await world.create(PROPAGATION_POLICIES, a_policy({"north": 1}, maxClusters=1, resourceSelectors=KINDS))
+
+
 async def by_group(world: World) -> None:
     await policy(world, placement=None, clusterGroups=[{"name": "own", "clusters": ["north", "west"]}])
 
@@ -246,6 +257,7 @@ EXITS = [
     Exit(by_policy, "PropagationPolicy default/divide"),
     Exit(by_waves_of_a_policy, "PropagationPolicy default/divide"),
     Exit(by_another_policy, "PropagationPolicy default/other"),
+    Exit(by_a_policy_that_is_deleted_and_returns, "PropagationPolicy default/divide"),
     Exit(by_group, "PropagationPolicy default/divide"),
     Exit(by_affinity, "PropagationPolicy default/divide"),
     Exit(by_mode, "PropagationPolicy default/divide"),
@@ -358,6 +370,16 @@ async def again_by_orphaning(world: World) -> None:
     await create(world)
 
 
+async def again_by_orphaning_and_another_policy(world: World) -> None:
+    """Keep the copies by annotation, delete the policy and both, and create all of it for another cluster."""
+    for name in (WITH, WITHOUT):
+        await world.merge(STATEFUL_SETS, name, {"metadata": {"annotations": {names.ORPHAN: "all"}}})
+    await world.user.delete(PROPAGATION_POLICIES, "divide", "default")
+    await delete(world)
+    await world.create(PROPAGATION_POLICIES, a_policy({"north": 1}, maxClusters=1, resourceSelectors=KINDS))
+    await create(world)
+
+
 async def again_by_type(world: World) -> None:
     """Let the type of both go, with its objects kept, and return after their policy has changed."""
     name = "statefulsets.apps"
@@ -422,6 +444,7 @@ async def again_after_a_restore(world: World) -> None:
 STARTS: list[Act] = [
     again_by_deletion,
     again_by_orphaning,
+    again_by_orphaning_and_another_policy,
     again_by_type,
     again_without_the_cluster,
     again_while_it_is_lost,

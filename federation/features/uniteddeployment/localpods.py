@@ -1,6 +1,6 @@
 """The pods of subsets in the cluster of their UnitedDeployments, and the interface that `memberpods.py` shares."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from federation.api import names
@@ -10,6 +10,7 @@ from federation.features.uniteddeployment.rules.workloadkinds import WorkloadKin
 from federation.runtime.handlers import Handler
 from federation.runtime.informers import Informers
 
+Ordinals = frozenset[int] | None
 BY_SUBSET = "uniteddeployments/subset"
 """Index of pods by namespace and subset name."""
 
@@ -30,6 +31,10 @@ class SubsetPods(Protocol):
 
     def problem(self, subset: Mapping[str, Any], namespace: str, kind: WorkloadKind, workload: Object | None) -> str:
         """Return why the pods of a subset are not known, "" if they are; `workload` is that of the subset."""
+        ...
+
+    def data(self, namespace: str, kind: WorkloadKind, workload: Object, pods: Iterable[Object]) -> Ordinals:
+        """Return the ordinals of a workload whose volumes have data, None while they are not known."""
         ...
 
     async def label(self, namespace: str, name: str, labels: Mapping[str, str]) -> None:
@@ -61,6 +66,10 @@ class LocalPods:
     def problem(self, subset: Mapping[str, Any], namespace: str, kind: WorkloadKind, workload: Object | None) -> str:  # noqa: ARG002  # an interface's signature
         """Return "": the cluster writes its own status."""
         return ""
+
+    def data(self, namespace: str, kind: WorkloadKind, workload: Object, pods: Iterable[Object]) -> Ordinals:  # noqa: ARG002  # an interface's signature
+        """Return none: inside one cluster a subset is a part of the nodes, and pods move as with OpenKruise."""
+        return frozenset()
 
     async def label(self, namespace: str, name: str, labels: Mapping[str, str]) -> None:
         """Set labels of a pod and wait until the cache has them."""

@@ -12,15 +12,20 @@ from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.conditions import is_true
 from federation.apimachinery.errors import NotFound
-from federation.apimachinery.resources import PODS, Object
-from federation.features.uniteddeployment.localpods import BY_SUBSET, subset_keys
+from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Object
+from federation.features.uniteddeployment.localpods import BY_SUBSET, Ordinals, subset_keys
 from federation.features.uniteddeployment.rules.clustertargets import target_of
+from federation.features.uniteddeployment.rules.subsetvolumes import find_data
 from federation.features.uniteddeployment.rules.workloadkinds import WorkloadKind
 from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.guard.earliervolumes import claim_stems_of, has_data, stems_of
 from federation.runtime.handlers import Handler
 from federation.runtime.host import Host
 from federation.runtime.informer import Informer
-from federation.runtime.transforms import drop_managed_fields
+from federation.runtime.transforms import drop_managed_fields, slim_claim
+
+_WATCHED = (PODS, PERSISTENT_VOLUME_CLAIMS)
+_BY_STEM = "uniteddeployments/stem"
 
 
 def _ignore(old: Object | None, new: Object | None) -> None:
@@ -35,20 +40,22 @@ class MemberPods:
         self._members = host.members
         self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
         self._informers: dict[str, Informer] = {}
+        self._claims: dict[str, Informer] = {}
         self._on_pod: Handler = _ignore
+        self._on_all: Callable[[], None] = lambda: None
 
     async def run(self, on_pod: Handler, on_all: Callable[[], None]) -> None:
         """Subscribe once clusters and placements are known. Caches of pods are completed later."""
         await self._clusters.wait_synced()
         await self._objects.wait_synced()
-        self._on_pod = on_pod
+        self._on_pod, self._on_all = on_pod, on_all
 
         def on_cluster(old: Object | None, new: Object | None) -> None:
             if _facts(old) != _facts(new):
                 on_all()
 
         self._clusters.add_handler(on_cluster)
-        self._members.add_sync_listener(lambda _cluster, resource: on_all() if resource == PODS else None)
+        self._members.add_sync_listener(lambda _cluster, resource: on_all() if resource in _WATCHED else None)
 
     def in_subset(self, namespace: str, subset: str) -> list[Object]:
         """Return the cached pods with this subset, of all members that are watched."""
@@ -72,6 +79,21 @@ class MemberPods:
             if workload is not None and not is_current:
                 return f"the pods of cluster {cluster} are not known"
         return ""
+
+    def data(self, namespace: str, kind: WorkloadKind, workload: Object, pods: Iterable[Object]) -> Ordinals:
+        """Return the ordinals of a workload whose volumes have data, None while a member's claims are not listed."""
+        stems = claim_stems_of(workload)
+        if not (kind.is_stateful and stems):
+            return frozenset()
+        claims: list[Object] = []
+        for cluster in self._placement(namespace, kind, workload):
+            informer = self._watch_claims(cluster)
+            if informer is None:
+                continue
+            if not informer.has_synced:
+                return None
+            claims += chain.from_iterable(informer.by_index(_BY_STEM, f"{namespace}/{stem}") for stem in stems)
+        return find_data(claims, pods)
 
     async def label(self, namespace: str, name: str, labels: Mapping[str, str]) -> None:
         """Set labels of a pod in every member that has it."""
@@ -103,6 +125,18 @@ class MemberPods:
             informer.add_index(BY_SUBSET, subset_keys)
             informer.add_handler(self._on_pod)
         return informer
+
+    def _watch_claims(self, cluster: str) -> Informer | None:
+        informer = self._members.ensure_selected_informer(cluster, PERSISTENT_VOLUME_CLAIMS, "", transform=slim_claim)
+        if informer is not None and self._claims.get(cluster) is not informer:
+            self._claims[cluster] = informer
+            informer.add_index(_BY_STEM, stems_of)
+            informer.add_handler(self._on_claim)
+        return informer
+
+    def _on_claim(self, old: Object | None, new: Object | None) -> None:
+        if old is not None and has_data(old) and (new is None or not has_data(new)):
+            self._on_all()
 
     def _holders(self, namespace: str, name: str) -> list[tuple[str, Informer]]:
         found = [each for each in self._informers.items() if each[1].get(namespace, name) is not None]

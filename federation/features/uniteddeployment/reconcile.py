@@ -161,7 +161,10 @@ class Reconciler:
                 work.unreachable[subset["name"]] = problem
         for subset, workload in work.workloads.items():
             pods = self._children.pods_of(workload, subset)
-            work.observed[subset] = ObservedSubset(observe_workload(kind, workload, pods, revisions.updated), pods)
+            data = self._children.pods.data(namespace, kind, workload, pods)
+            work.observed[subset] = ObservedSubset(
+                observe_workload(kind, workload, pods, revisions.updated), pods, data
+            )
         return work
 
     async def _provision(self, work: _Work, plan: SubsetPlan) -> list[FederationError]:

@@ -69,12 +69,15 @@ NO_VOLUMES = EarlierVolumes()
 def claim_names_of(template: Mapping[str, Any], access_modes: AccessModes) -> ClaimNames:
     """Return the names of the claims that the object's pods use; those of kinds with random names are not known."""
     group, _, _ = str(template.get("apiVersion") or "").rpartition("/")
-    stems: list[str] = []
-    if (group, template.get("kind")) in STATEFUL_SETS:
-        claims = dotpaths.get(template, ("spec", "volumeClaimTemplates")) or ()
-        names_ = (dotpaths.get(claim, ("metadata", "name")) for claim in claims)
-        stems += [f"{name}-{template['metadata']['name']}" for name in names_ if name]
-    return ClaimNames(tuple(stems), tuple(fixed_claims_of(template, access_modes)))
+    stems = claim_stems_of(template) if (group, template.get("kind")) in STATEFUL_SETS else ()
+    return ClaimNames(stems, tuple(fixed_claims_of(template, access_modes)))
+
+
+def claim_stems_of(stateful_set: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return TEMPLATE-NAME of each claim template; the ordinals follow."""
+    claims = dotpaths.get(stateful_set, ("spec", "volumeClaimTemplates")) or ()
+    found = (dotpaths.get(claim, ("metadata", "name")) for claim in claims)
+    return tuple(f"{name}-{stateful_set['metadata']['name']}" for name in found if name)
 
 
 def stems_of(claim: Object) -> tuple[str, ...]:

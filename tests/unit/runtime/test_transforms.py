@@ -11,11 +11,11 @@ def test_managed_fields_are_dropped() -> None:
     assert drop_managed_fields(obj) == {"metadata": {"name": "x"}, "spec": {}}
 
 
-def test_a_claim_keeps_its_name_and_whether_it_has_a_volume() -> None:
-    metadata = {"name": "data", "namespace": "n", "resourceVersion": "3", "labels": {"a": "b"}}
+def test_a_claim_keeps_its_name_its_age_and_whether_it_has_a_volume() -> None:
+    kept = {"name": "data", "namespace": "n", "resourceVersion": "3", "creationTimestamp": "2025-12-31T00:00:00Z"}
+    metadata = {**kept, "labels": {"a": "b"}}
     claim = {"metadata": metadata, "spec": {"volumeName": "pv", "storageClassName": "x"}, "status": {"phase": "Bound"}}
-    slim = {"metadata": {"name": "data", "namespace": "n", "resourceVersion": "3"}, "spec": {"volumeName": "pv"}}
-    assert slim_claim(claim) == slim
+    assert slim_claim(claim) == {"metadata": kept, "spec": {"volumeName": "pv"}}
     ending = {**claim, "metadata": {**metadata, "deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": None}
     assert slim_claim(ending)["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:00Z"
     assert slim_claim(ending)["spec"] == {}

@@ -5,6 +5,7 @@ The steps: decide which subsets are unschedulable, divide the replicas, limit th
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -32,6 +33,7 @@ from federation.features.uniteddeployment.rules.schedulability import (
 from federation.features.uniteddeployment.rules.strategy import Strategy, strategy_of
 from federation.features.uniteddeployment.rules.subsetpods import Pod, soonest
 from federation.features.uniteddeployment.rules.subsettemplate import Target
+from federation.features.uniteddeployment.rules.subsetvolumes import replicas_kept, without_data
 from federation.features.uniteddeployment.rules.subsetworkload import SubsetWorkload, next_partitions
 from federation.features.uniteddeployment.rules.unitedstatus import SubsetOutcome, start_conditions
 from federation.features.uniteddeployment.rules.workloadkinds import WorkloadKind
@@ -43,6 +45,8 @@ class ObservedSubset:
 
     workload: SubsetWorkload
     pods: Sequence[Pod] = ()
+    data: AbstractSet[int] | None = frozenset()
+    """The ordinals whose volumes have data; None while they are not known, so that all may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +90,16 @@ def plan_subsets(
     decisions: dict[str, Schedulability] = {}
     if strategy.is_adaptive:
         decisions = {
-            name: decide_schedulability(conditions[name], _replica_status(each.workload), each.pods, strategy, now)
+            name: decide_schedulability(
+                conditions[name], _replica_status(each.workload), without_data(each.pods, each.data), strategy, now
+            )
             for name, each in known.items()
             if name not in current.unreachable
         }
     states = {name: SubsetState(is_reachable=False) for name in current.unreachable} | {
         name: SubsetState(
             replicas=each.workload.replicas,
-            ready=each.workload.ready,
+            ready=replicas_kept(each.workload.replicas, each.workload.ready, each.data),
             is_schedulable=name not in decisions or decisions[name].is_schedulable,
             is_reachable=name not in current.unreachable,
         )
