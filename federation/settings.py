@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from federation.api.secretkinds import ENCRYPTED_PREFIXES, UNAUDITED_RESOURCES
+from federation.api.secretvalues import carries_secret_values, without_secret_values
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.jsonsize import VALUES_MAX
 from federation.apimachinery.publicaddresses import Network, parse_networks
@@ -290,6 +291,7 @@ class Settings:
             Path(self.encryption_key_file).expanduser() if self.encryption_key_file else None,
             self.encryption_key_command,
             prefixes=(*ENCRYPTED_PREFIXES, ENCRYPTION_PREFIX),
+            is_secret=carries_secret_values,
         )
 
     @property
@@ -414,7 +416,8 @@ class Settings:
         sizes = (self.audit_log_maxsize, self.audit_log_maxbackup)
         if not self.audit_policy_file and self.audit_log_path:
             raise ConfigurationError("audit-log-path is set without audit-policy-file: nothing would be recorded")
-        return to_audit_options(self.audit_policy_file, log_path, *sizes, self.audit_log_mode, UNAUDITED_RESOURCES)
+        redaction = (UNAUDITED_RESOURCES, without_secret_values)
+        return to_audit_options(self.audit_policy_file, log_path, *sizes, self.audit_log_mode, *redaction)
 
 
 _OTHER_VARIABLES = {"otlp_endpoint": ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")}

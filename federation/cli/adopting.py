@@ -14,6 +14,7 @@ import typer
 
 from federation.api import names
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
+from federation.api.secretvalues import compared_without_secret_values
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError
@@ -35,7 +36,7 @@ from federation.planning.federatedobject.imported import (
     to_source,
     without_defaults,
 )
-from federation.planning.rendering.comparison import owned_part, with_hidden_values
+from federation.planning.rendering.comparison import owned_part
 from federation.planning.rendering.restarts import changed_pod_fields
 from federation.plans.edits import Edit, Verb, apply_edit, created_namespaces, dry_run, get_or_none
 from federation.plans.inventory import read_inventory
@@ -369,7 +370,10 @@ def _print_takeovers(takeovers: Sequence[_Takeover]) -> None:
     for each in takeovers:
         wanted = _without_own_marks(each.wanted)
         held = owned_part(wanted, each.live)
-        lines = to_lines(with_hidden_values(held, wanted, "member"), with_hidden_values(wanted, each.live, "wanted"))
+        lines = to_lines(
+            compared_without_secret_values(held, wanted, "member"),
+            compared_without_secret_values(wanted, each.live, "wanted"),
+        )
         what = "changes:" if lines else "only the federation's label and annotations are added"
         console.print(f"{each.title} in {each.cluster}: {what}", style="bold", markup=False, soft_wrap=True)
         for line in lines:

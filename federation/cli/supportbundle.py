@@ -13,23 +13,26 @@ import typer
 from federation import __version__
 from federation.api.resources import (
     CLUSTER_FEDERATED_OBJECTS,
+    CLUSTER_OVERRIDE_POLICIES,
     CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_CLUSTERS,
     FEDERATED_OBJECTS,
     FEDERATED_ROLLOUTS,
     FEDERATED_TYPE_CONFIGS,
     LEFTOVERS,
+    OVERRIDE_POLICIES,
     PLACEMENT_HOLDS,
     PROPAGATION_POLICIES,
     SCHEDULING_PROFILES,
 )
+from federation.api.secretvalues import secret_values
 from federation.apimachinery.clock import SystemClock, to_rfc3339
 from federation.apimachinery.errors import ApiError, ConfigurationError
 from federation.apimachinery.resources import EVENTS, SECRETS, Object, Resource
 from federation.apiserver.auth.pki import write_private
 from federation.cli import doctor
 from federation.planning.diagnosis.findings import diagnose
-from federation.planning.diagnosis.redaction import Redactor, reduced, values_of
+from federation.planning.diagnosis.redaction import Redactor, reduced
 from federation.terminal import flags
 from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
@@ -50,6 +53,8 @@ _KINDS = (
     PLACEMENT_HOLDS,
     EVENTS,
 )
+_CARRIERS = (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS, OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES)
+"""Kinds that carry values of Secrets, which are searched for, too."""
 _OBJECTS_MAX = 2_000
 """The newest objects of a kind."""
 _LOG_BYTES_MAX = 20 << 20
@@ -89,7 +94,7 @@ async def write(context: KubeconfigContext, file: Path, log: Path | None) -> Non
         findings = [finding._asdict() for finding in diagnose(await doctor.collect(host))]
         parts["doctor.json"] = _to_json(redactor.value(findings))
         for resource in _KINDS:
-            found = await _items(host, resource, notes)
+            found = await _newest(host, resource, notes)
             kept = [redactor.value(reduced({**item, "kind": resource.kind})) for item in found]
             parts[f"objects/{resource.plural}.json"] = _to_json(kept)
     if logged is not None:
@@ -113,7 +118,10 @@ async def _redactor(host: "HTTPClient", notes: list[str]) -> Redactor:
     secrets = await _items(host, SECRETS, notes)
     if not secrets:
         notes.append("no Secret could be read, so texts were not searched for their values")
-    return Redactor(value for secret in secrets for value in values_of(secret))
+    found = [{**secret, "kind": SECRETS.kind} for secret in secrets]
+    for resource in _CARRIERS:
+        found += [{**obj, "kind": resource.kind} for obj in await _items(host, resource, notes)]
+    return Redactor(value for obj in found for value in secret_values(obj))
 
 
 async def _texts(host: "HTTPClient", notes: list[str]) -> dict[str, str]:
@@ -127,16 +135,20 @@ async def _texts(host: "HTTPClient", notes: list[str]) -> dict[str, str]:
     return found
 
 
-async def _items(host: "HTTPClient", resource: Resource, notes: list[str]) -> list[Object]:
-    try:
-        items = (await host.list(resource)).items
-    except ApiError as error:
-        notes.append(error.message)
-        return []
-    if len(items) > _OBJECTS_MAX and resource != SECRETS:
+async def _newest(host: "HTTPClient", resource: Resource, notes: list[str]) -> list[Object]:
+    items = await _items(host, resource, notes)
+    if len(items) > _OBJECTS_MAX:
         notes.append(f"{len(items)} {resource.plural} exist; the {_OBJECTS_MAX} that changed last are kept")
         items = sorted(items, key=lambda item: int(item["metadata"]["resourceVersion"]))[-_OBJECTS_MAX:]
     return items
+
+
+async def _items(host: "HTTPClient", resource: Resource, notes: list[str]) -> list[Object]:
+    try:
+        return (await host.list(resource)).items
+    except ApiError as error:
+        notes.append(error.message)
+        return []
 
 
 def _read_end(path: Path) -> str:

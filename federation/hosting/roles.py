@@ -2,8 +2,8 @@
 
 Users write policies and workloads in their namespaces, and the kinds that leaf features name in their `Rights`.
 FederatedObject, CollectedStatus and PropagatedVersion belong to the control plane. Federated objects contain copies of
-Secrets, so reading them needs permission to read Secrets. The result for every role, kind and verb is
-docs/reference/rights.md.
+Secrets, so reading them needs permission to read Secrets, and so does any object with values of Secrets. The result for
+every role, kind and verb is docs/reference/rights.md.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,8 +24,11 @@ from federation.api.resources import (
     PROJECTS,
     PROPAGATION_POLICIES,
 )
+from federation.api.secretkinds import HOLDING_SECRETS
+from federation.api.secretvalues import carries_secret_values
 from federation.apimachinery.resources import POD_METRICS, SECRETS, Resource
 from federation.apiserver.auth.bootstrappolicy import RBACOptions
+from federation.apiserver.http.hiddencontent import ContentRule
 from federation.features.catalogue import FEATURES
 
 _STEERED = [FEDERATED_ROLLOUTS.plural]
@@ -74,5 +77,6 @@ HOST_RBAC = RBACOptions(
         ],
     },
     retired=frozenset((resource.group, resource.plural) for resource in (*FEDERATED, *REPORTS)),
-    implied={(resource.group, resource.plural): (SECRETS.group, SECRETS.plural) for resource in FEDERATED},
+    implied={(resource.group, resource.plural): (SECRETS.group, SECRETS.plural) for resource in HOLDING_SECRETS},
 )
+SECRETS_IN_OBJECTS = ContentRule(carries_secret_values, SECRETS.group, SECRETS.plural)

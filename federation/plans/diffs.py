@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
+from federation.api.secretvalues import compared_without_secret_values
 from federation.apimachinery.resources import Object
-from federation.apimachinery.wellknown import LAST_APPLIED_CONFIGURATION
 from federation.scheduling.whatif.planresult import MemberPlan
 
 OF_THE_SERVER = ("managedFields", "creationTimestamp", "generation", "resourceVersion", "selfLink", "uid")
@@ -40,7 +40,7 @@ def to_diff(row: MemberPlan) -> list[str]:
 
 def _diff(before: Object, after: Object) -> list[str]:
     """Return the unified diff of two manifests; where they differ in very many lines, only how many, and the first."""
-    old, new = _yaml(_masked(before, after, "before")), _yaml(_masked(after, before, "after"))
+    old, new = (_yaml(each) for each in _masked(before, after))
     start = _equal(old, new)
     end = _equal(old[start:][::-1], new[start:][::-1])
     removed, added = old[start : len(old) - end], new[start : len(new) - end]
@@ -64,26 +64,6 @@ def _equal(left: Sequence[str], right: Sequence[str]) -> int:
     return next((at for at, (one, other) in pairs if one != other), min(len(left), len(right)))
 
 
-def _masked(manifest: Object, other: Object, side: str) -> Object:
-    """Return the manifest with a Secret's values masked; as in `kubectl diff`, only differences are visible."""
-    if manifest.get("kind") != "Secret":
-        return manifest
-    masked = dict(manifest)
-    for field in ("data", "stringData"):
-        if manifest.get(field):
-            masked[field] = _hidden(manifest[field], other.get(field) or {}, side)
-    annotations = (manifest.get("metadata") or {}).get("annotations") or {}
-    if LAST_APPLIED_CONFIGURATION in annotations:
-        others = (other.get("metadata") or {}).get("annotations") or {}
-        text = {LAST_APPLIED_CONFIGURATION: annotations[LAST_APPLIED_CONFIGURATION]}
-        masked["metadata"] = {**manifest["metadata"], "annotations": {**annotations, **_hidden(text, others, side)}}
-    return masked
-
-
-def _hidden(values: Object, others: Object, side: str) -> Object:
-    return {key: "***" if others.get(key, value) == value else f"*** ({side})" for key, value in values.items()}
-
-
 def without_secrets(document: Any) -> Any:
     """Return a plan as JSON with the values of Secrets masked; outputs end up in logs. The plan file has them."""
     if isinstance(document, list):
@@ -92,13 +72,19 @@ def without_secrets(document: Any) -> Any:
         return document
     before, after = document.get("before"), document.get("after")
     if isinstance(before, dict | None) and isinstance(after, dict | None) and (before or after):
-        old, new = ((side or {}).get("manifest") or {} for side in (before, after))
+        old, new = _masked(*((side or {}).get("manifest") or {} for side in (before, after)))
         document = {
             **document,
-            "before": before and {**before, "manifest": _masked(old, new, "before")},
-            "after": after and {**after, "manifest": _masked(new, old, "after")},
+            "before": before and {**before, "manifest": old},
+            "after": after and {**after, "manifest": new},
         }
     return {key: without_secrets(value) for key, value in document.items()}
+
+
+def _masked(before: Object, after: Object) -> tuple[Object, Object]:
+    """Return both manifests with values of Secrets masked; as in `kubectl diff`, only differences are visible."""
+    old = compared_without_secret_values(before, after, "before")
+    return old, compared_without_secret_values(after, before, "after")
 
 
 def _yaml(manifest: Object) -> list[str]:

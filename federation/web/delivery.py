@@ -16,6 +16,7 @@ from fastapi import FastAPI, Query, Request, Response
 
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
+from federation.api.secretvalues import compared_without_secret_values
 from federation.apimachinery.errors import ServiceUnavailable
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.auth.identity import Attributes
@@ -29,7 +30,7 @@ from federation.delivery.rules.status import clusters_of
 from federation.planning.federatedobject.builder import source_key
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_hand_written
-from federation.planning.rendering.comparison import owned_part, with_hidden_values
+from federation.planning.rendering.comparison import owned_part
 from federation.planning.rendering.memberobject import Renderer, RenderError
 from federation.planning.rendering.retention import RetentionError
 from federation.planning.status.delivery import ClusterDelivery, Drift, deliveries_of, delivery_to_json
@@ -243,8 +244,8 @@ def manifests_in(found: Found, row: ClusterDelivery, record: MemberRecord) -> di
     held = owned_part(wanted, live) if live is not None else None
     return {
         **item,
-        "wanted": with_hidden_values(wanted, held or wanted, "wanted"),
-        "live": with_hidden_values(held, wanted, "live") if held is not None else None,
+        "wanted": compared_without_secret_values(wanted, held or wanted, "wanted"),
+        "live": compared_without_secret_values(held, wanted, "live") if held is not None else None,
         "error": "",
     }
 

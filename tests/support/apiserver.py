@@ -42,7 +42,7 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.assembly import protect_federated_objects
 from federation.features.catalogue import decision_chain, feature_screens
-from federation.hosting.roles import HOST_RBAC, LISTED_BY_NAME
+from federation.hosting.roles import HOST_RBAC, LISTED_BY_NAME, SECRETS_IN_OBJECTS
 from federation.journal.memoryjournal import MemoryJournal
 from federation.plans.planner import Planners
 from federation.scheduling.framework.registry import load_plugins
@@ -146,7 +146,7 @@ def build(
         authenticator=authenticator,
         authorizer=authorizer,
         mounts=mounts,
-        options=options or AppOptions(listed_by_name=LISTED_BY_NAME),
+        options=options or AppOptions(listed_by_name=LISTED_BY_NAME, contents=SECRETS_IN_OBJECTS),
         aggregator=aggregator,
         connectors=connected,
         readers=readers,

@@ -1,8 +1,10 @@
 """Options of the audit log, named as kube-apiserver's flags."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from federation.apimachinery.errors import ConfigurationError
 
@@ -38,6 +40,8 @@ class AuditOptions:
     """Group and plural of further resources whose values are redacted like those of Secrets."""
     wait_s_max: float = 10.0
     """In blocking mode: how long a request waits for space in the queue."""
+    mask: Callable[[Any], Any] = lambda body: body
+    """Returns a body of any kind without values of Secrets."""
 
     def __post_init__(self) -> None:
         if self.file_bytes_max <= 0:
@@ -55,7 +59,13 @@ def to_mode(text: str) -> Mode:
 
 
 def to_audit_options(
-    policy_file: str, log_path: str, mebibytes: int, backups: int, mode: str, redacted: tuple[tuple[str, str], ...]
+    policy_file: str,
+    log_path: str,
+    mebibytes: int,
+    backups: int,
+    mode: str,
+    redacted: tuple[tuple[str, str], ...],
+    mask: Callable[[Any], Any],
 ) -> AuditOptions | None:
     """Return the options of the settings, None without a policy; ConfigurationError names the wrong one."""
     if not policy_file:
@@ -67,4 +77,5 @@ def to_audit_options(
         backups_max=backups,
         mode=to_mode(mode),
         redacted_resources=redacted,
+        mask=mask,
     )

@@ -21,7 +21,7 @@ from prometheus_client import Counter
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ConfigurationError, ServiceUnavailable
 from federation.apiserver.audit.auditoptions import STDOUT, AuditOptions, Mode
-from federation.apiserver.audit.redaction import to_recorded
+from federation.apiserver.audit.redaction import Mask, to_recorded, unchanged
 
 _log = structlog.get_logger(__name__)
 _written = Counter("federation_server_audit_events_total", "Audit events that were written")
@@ -136,7 +136,7 @@ class AuditLog:
     def _write(self, batch: list[Entry]) -> bool:
         """Write a batch, in a thread; False when that failed and the batch must not be lost."""
         try:
-            self._sink.write([to_line(entry) for entry in batch])
+            self._sink.write([to_line(entry, self._options.mask) for entry in batch])
         except OSError as error:
             if not self._is_broken:
                 _log.error("audit log cannot be written", path=self._options.log_path, problem=error.strerror)
@@ -150,16 +150,16 @@ class AuditLog:
         return True
 
 
-def to_line(entry: Entry) -> bytes:
-    """Return the event as one line of JSON, its bodies redacted."""
+def to_line(entry: Entry, mask: Mask = unchanged) -> bytes:
+    """Return the event as one line of JSON, its bodies redacted and masked."""
     event = dict(entry.event)
     if entry.request is not None:
-        obj = _to_object(entry.request)
+        obj = _to_object(entry.request, mask)
         if isinstance(obj, dict):
             _complete_reference(event, obj)
         if obj is not None and entry.includes_request:
             event["requestObject"] = obj
-    if entry.response is not None and (obj := _to_object(entry.response)) is not None:
+    if entry.response is not None and (obj := _to_object(entry.response, mask)) is not None:
         event["responseObject"] = obj
     try:
         return orjson.dumps(event) + b"\n"
@@ -170,9 +170,13 @@ def to_line(entry: Entry) -> bytes:
         return orjson.dumps(kept | {"annotations": TRUNCATED}) + b"\n"
 
 
-def _to_object(body: Body) -> Any:
+def _to_object(body: Body, mask: Mask) -> Any:
     return to_recorded(
-        body.data, body.content_type, is_redacted=body.is_redacted, includes_managed_fields=body.includes_managed_fields
+        body.data,
+        body.content_type,
+        is_redacted=body.is_redacted,
+        includes_managed_fields=body.includes_managed_fields,
+        mask=mask,
     )
 
 

@@ -8,7 +8,7 @@ changed.
 import gzip
 import io
 import zlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import orjson
@@ -35,6 +35,14 @@ _SHOWN_FIELDS = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"
 """All other fields of a Secret are redacted: a misspelled `stringdata` holds a secret too."""
 
 
+Mask = Callable[[Any], Any]
+
+
+def unchanged(body: Any) -> Any:
+    """Return the body as it is: the mask of a server whose objects carry no others."""
+    return body
+
+
 def holds_secrets(attributes: Attributes, redacted: Collection[tuple[str, str]]) -> bool:
     """Return whether bodies of this resource may hold secrets; `redacted` extends the built-in resources."""
     group, resource = attributes.group, attributes.resource
@@ -45,12 +53,15 @@ def holds_secrets(attributes: Attributes, redacted: Collection[tuple[str, str]])
     )
 
 
-def to_recorded(body: bytes, content_type: str, *, is_redacted: bool, includes_managed_fields: bool) -> Any:
+def to_recorded(
+    body: bytes, content_type: str, *, is_redacted: bool, includes_managed_fields: bool, mask: Mask = unchanged
+) -> Any:
     """Return a request or response body as an event shows it; None for an empty or unreadable body.
 
-    `is_redacted` redacts the whole body. Secrets and the like inside other objects are always redacted.
+    `is_redacted` redacts the whole body. Secrets and the like inside other objects are always redacted, and what `mask`
+    removes.
     """
-    value = _decode(body, content_type)
+    value = mask(_decode(body, content_type))
     if is_redacted and isinstance(value, dict) and "kind" not in value:
         # A merge patch. Of a Secret, it may hold a misspelled field; other kinds have spec and status.
         value = {key: entry if key in _PATCHED_FIELDS else _blank(entry) for key, entry in value.items()}

@@ -15,6 +15,7 @@ from federation.apimachinery.selectors import escape_field_value
 from federation.apiserver.http import bodies, parameters
 from federation.apiserver.http.asgi import Request
 from federation.apiserver.http.bodies import BodyLimits
+from federation.apiserver.http.hiddencontent import HiddenContent, Hiding
 from federation.apiserver.http.negotiation import PLAIN, Representation, Shape, negotiate
 from federation.apiserver.http.readers import Reader, Readers
 from federation.apiserver.http.rendering import (
@@ -27,8 +28,10 @@ from federation.apiserver.http.rendering import (
 from federation.apiserver.http.statuserrors import method_not_allowed
 from federation.apiserver.http.watchresponses import WatchServer
 from federation.apiserver.registry.registry import Registry
+from federation.apiserver.semantics.encoding import encoding
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.semantics.schema.model import ANYTHING
+from federation.apiserver.verbs.deletes import success_status
 from federation.apiserver.verbs.fieldvalidation import report_body_problems
 from federation.apiserver.verbs.patching import APPLY
 from federation.apiserver.verbs.preparation import WHOLE_OBJECTS
@@ -52,15 +55,25 @@ class ResourceRequest:
     path: ResourcePath
     info: KindInfo
     representation: Representation
+    hiding: Hiding | None = None
+    """What of the answer the user may not see."""
 
 
 class RESTHandlers:
     """Serves the resource paths of one registry."""
 
     def __init__(
-        self, registry: Registry, watches: WatchServer, *, clock: Clock, limits: BodyLimits, readers: Readers
+        self,
+        registry: Registry,
+        watches: WatchServer,
+        *,
+        clock: Clock,
+        limits: BodyLimits,
+        readers: Readers,
+        hidden: HiddenContent,
     ) -> None:
         self._registry = registry
+        self._hidden = hidden
         self._readers = readers
         self._clock = clock
         self._watches = watches
@@ -85,7 +98,8 @@ class RESTHandlers:
         _check_scope(info, path, verb)
         if info.warning:
             request.warnings.append(info.warning)
-        call = ResourceRequest(request, path, info, negotiate(request.headers.get(b"accept", b"")))
+        hiding = await self._hidden.of(request.user, path, verb, info)
+        call = ResourceRequest(request, path, info, negotiate(request.headers.get(b"accept", b"")), hiding)
         # What cannot be answered is refused before anything is written.
         if call.representation.shape is Shape.TABLE:
             include_object(request.query)
@@ -107,19 +121,22 @@ class RESTHandlers:
         value = await self._registry.get(
             call.info, path.namespace, path.name, subresource=path.subresource, resource_version=revision
         )
+        if call.hiding is not None:
+            call.hiding.check(call.info, path.name, value)
         await self._respond(call, 200, value)
 
     async def _list(self, call: ResourceRequest) -> None:
-        options = _list_options(call.request)
+        options = _list_options(call)
         if (reader := self._reader(call)) is not None:
             result = await reader.list(call.request, call.info, call.path.namespace, options)
         else:
             result = await self._registry.list(call.info, call.path.namespace, options)
+        _warn_of_hidden(call)
         body, content_type = render_list(call.info, result, call.representation, call.request.query, self._clock.now())
         await call.request.respond(200, body, content_type=content_type)
 
     async def _watch(self, call: ResourceRequest) -> None:
-        options = _list_options(call.request)
+        options = _list_options(call)
         if call.path.name:
             # First, because a backslash at the end of the client's selector would escape the comma in front of it.
             selector = f"metadata.name={escape_field_value(call.path.name)},{options.field_selector}"
@@ -204,14 +221,16 @@ class RESTHandlers:
         value, is_gone = await self._registry.delete(call.info, path.namespace, path.name, options)
         # As in kube-apiserver, 202 only for the deprecated orphanDependents=false.
         status = 202 if not is_gone and options.orphan_dependents is False else 200
+        if call.hiding is not None and call.hiding.hides(value):
+            value = success_status(call.info, path.name, encoding.decode_metadata(value).get("uid", ""))
         await self._respond(call, status, value)
 
     async def _delete_collection(self, call: ResourceRequest) -> None:
         if "deletecollection" not in call.info.verbs:
             raise method_not_allowed()
-        selection = parameters.to_list_options(call.request.query)
         options = await self._delete_options(call)
-        result = await self._registry.delete_collection(call.info, call.path.namespace, selection, options)
+        result = await self._registry.delete_collection(call.info, call.path.namespace, _list_options(call), options)
+        _warn_of_hidden(call)
         body, content_type = render_list(call.info, result, call.representation, call.request.query, self._clock.now())
         await call.request.respond(200, body, content_type=content_type)
 
@@ -226,8 +245,8 @@ class RESTHandlers:
         await call.request.respond(status, body, content_type=content_type)
 
     def _write_options(self, call: ResourceRequest, verb: str, *, is_apply: bool = False) -> WriteOptions:
-        request = call.request
-        return parameters.to_write_options(
+        request, hiding = call.request, call.hiding
+        options = parameters.to_write_options(
             request.query,
             request.header(b"user-agent"),
             request.warnings,
@@ -235,6 +254,11 @@ class RESTHandlers:
             request.user.to_info,
             request.audit_annotations,
             is_apply=is_apply,
+        )
+        return (
+            options
+            if hiding is None
+            else replace(options, check_visible=partial(hiding.check, call.info, call.path.name))
         )
 
     async def _object(self, call: ResourceRequest, options: WriteOptions) -> dict[str, object]:
@@ -258,10 +282,17 @@ class RESTHandlers:
         )
 
 
-def _list_options(request: Request) -> ListOptions:
-    options = parameters.to_list_options(request.query)
-    shown = request.scope.get(SHOWN)
-    return options if shown is None else replace(options, shown=shown)
+def _list_options(call: ResourceRequest) -> ListOptions:
+    options, hiding = parameters.to_list_options(call.request.query), call.hiding
+    shown = call.request.scope.get(SHOWN)
+    if shown is None and hiding is None:
+        return options
+    return replace(options, shown=shown, hides=None if hiding is None else hiding.hides)
+
+
+def _warn_of_hidden(call: ResourceRequest) -> None:
+    if call.hiding is not None and call.hiding.has_hidden:
+        call.request.warnings.append(call.hiding.warning)
 
 
 async def _check_absent(call: ResourceRequest, reader: Reader) -> None:

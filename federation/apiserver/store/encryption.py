@@ -4,9 +4,9 @@
 
 A data key is made at every start and wrapped by the first configured key. The name of the value (for the store: its
 key) is authenticated, so a value that was copied to another name does not decrypt. Values without the marker are plain:
-they were written before encryption was enabled. Only the names with the configured prefixes are encrypted. The watch
-cache holds plain bytes, so reads cost nothing. `encryptionkeys.py` loads the keys, `reencryption.py` encrypts old
-values.
+they were written before encryption was enabled. Values are encrypted whose name has a configured prefix, or whose
+content the options call secret. The watch cache holds plain bytes, so reads cost nothing. `encryptionkeys.py` loads the
+keys, `reencryption.py` encrypts old values.
 """
 
 import os
@@ -62,8 +62,8 @@ class ValueCipher:
         return ["encryption at rest is off: Secrets are stored as plain text; see fedctl encryption-key"]
 
     def encrypt(self, name: str, value: bytes) -> bytes:
-        """Return the bytes to store: encrypted for a name with one of the prefixes."""
-        if self._first is None or not name.startswith(self._prefixes):
+        """Return the bytes to store: encrypted for a name with one of the prefixes, and for secret content."""
+        if self._first is None or not self._must_encrypt(name, value):
             return value
         if self._data_key is None or self._writes >= self.options.writes_per_data_key_max:
             self._renew_data_key(self._first)
@@ -88,9 +88,14 @@ class ValueCipher:
 
     def is_current(self, name: str, stored: bytes) -> bool:
         """Return whether the stored value has the form that `encrypt` gives it now."""
-        if self._first is None or not name.startswith(self._prefixes):
+        if self._first is None:
             return True
-        return stored.startswith(MARKER) and _key_id(stored) == self._first.id
+        if stored.startswith(MARKER):
+            return _key_id(stored) == self._first.id
+        return not self._must_encrypt(name, stored)
+
+    def _must_encrypt(self, name: str, value: bytes) -> bool:
+        return name.startswith(self._prefixes) or self.options.is_secret(value)
 
     def _renew_data_key(self, key: EncryptionKey) -> None:
         data_key, nonce = os.urandom(KEY_BYTES), os.urandom(_NONCE_BYTES)

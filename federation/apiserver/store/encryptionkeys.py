@@ -13,7 +13,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -41,6 +41,9 @@ class EncryptionOptions:
 
     prefixes: tuple[str, ...] = ()
     """Prefixes of the names whose values are encrypted: store keys, and names that other tables give their values."""
+
+    is_secret: Callable[[bytes], bool] = lambda _value: False
+    """Tells which other values are encrypted, by their content."""
 
     writes_per_data_key_max: int = 1 << 24
     """Values encrypted with one data key; random nonces of 96 bits allow 2^32."""

@@ -101,8 +101,9 @@ class Filter:
         field_selector: str,
         cache: LabelCache,
         shown: Collection[str] | None = None,
+        hides: Callable[[bytes], bool] | None = None,
     ) -> None:
-        """`shown` are the names of the only objects that can match, None for all."""
+        """`shown` are the names of the only objects that can match, None for all; what `hides` accepts cannot match."""
         self._labels: Selector = parse_label_selector(label_selector)
         self._cache = cache
         self._info = info
@@ -113,6 +114,7 @@ class Filter:
         self._terms: list[FieldTerm] = []
         self._impossible = False
         self.shown = shown
+        self._hides = hides
         for term in parse_field_selector(field_selector):
             self._add(term)
         self.matches_all = not (
@@ -123,6 +125,7 @@ class Filter:
             or self.namespace
             or self._impossible
             or shown is not None
+            or hides is not None
         )
 
     def _add(self, term: FieldTerm) -> None:
@@ -162,7 +165,14 @@ class Filter:
             return False
         if self._labels.requirements and not self._labels.matches(self._cache.labels(key, revision, value)):
             return False
-        return not self._terms or self._matches_fields(encoding.decode(value))
+        if self._terms and not self._matches_fields(encoding.decode(value)):
+            return False
+        return self._hides is None or not self._hides(value)
+
+    @property
+    def is_hiding(self) -> bool:
+        """Whether there may be objects that the requester must not learn the names of."""
+        return self.shown is not None or self._hides is not None
 
     def _matches_key(self, key: str) -> bool:
         namespace, _, name = key[len(self._info.prefix) :].rpartition("/")

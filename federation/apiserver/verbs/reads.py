@@ -35,7 +35,8 @@ class Reader:
         """Return one page of a collection, or all of it without a limit."""
         validate_list_options(options)
         shown = options.shown() if options.shown is not None else None
-        wanted = Filter(info, options.label_selector, options.field_selector, self._context.label_cache, shown)
+        selectors, cache = (options.label_selector, options.field_selector), self._context.label_cache
+        wanted = Filter(info, *selectors, cache, shown, options.hides)
         start = await self._start(info, options)
         limit = self._limit(options)
         if wanted.name and (namespace or wanted.namespace or not info.resource.namespaced) and not start.key:
@@ -73,7 +74,7 @@ class Reader:
                     continue
                 items.append(value)
                 if len(items) == limit:
-                    return self._full(items, page, index, is_hiding=wanted.shown is not None)
+                    return self._full(items, page, index, is_hiding=wanted.is_hiding)
             if not page.next_key:
                 return ListResult(items, page.revision)
             start = Continuation(page.revision, page.next_key)

@@ -24,6 +24,10 @@ def own_user() -> dict[str, Any]:
     return {"username": "system:apiserver", "groups": ["system:masters", "system:authenticated"]}
 
 
+def sees_all(_value: bytes) -> None:
+    """Accept every object."""
+
+
 @dataclass(frozen=True, slots=True)
 class RegistryOptions:
     """Limits and intervals of the registry."""
@@ -82,6 +86,8 @@ class ListOptions:
     """0: the default. A watch with a negative timeout ends at once."""
     shown: Callable[[], frozenset[str]] | None = None
     """Returns the names of the objects that the requester may see at this moment; None for all."""
+    hides: Callable[[bytes], bool] | None = None
+    """Returns whether the requester may not see an object because of its content; None if he may see all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,9 @@ class WriteOptions:
     """Whether a creation in a dry run only asks for validation and admission: neither the name nor quotas count."""
     is_plan: bool = False
     """Whether a dry run is for a plan: that the user may make it is known, also if it creates the object."""
+    check_visible: Callable[[bytes], None] = sees_all
+    """Raises Forbidden for an object that the requester may not see: he must not change it either, because a patch
+    could copy what is in it to another place, or test it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class _Watch:
         validate_watch_options(options)
         shown = options.shown() if options.shown is not None else None
         cache = self._context.label_cache
-        self._wanted = Filter(self._info, options.label_selector, options.field_selector, cache, shown)
+        self._wanted = Filter(self._info, options.label_selector, options.field_selector, cache, shown, options.hides)
         prefix = self._info.collection(namespace or self._wanted.namespace)
         since, initial = await self._start(prefix)
         if options.timeout_s < 0:

@@ -209,6 +209,7 @@ class Writer:
         while True:
             entry = await context.get_entry(info, namespace, name)
             value = await context.from_storage(info, entry.value)
+            options.check_visible(value)
             old = encoding.decode(value)
             wanted, is_pinned = change(encoding.decode(value) if shares_live else old)
             admission, defaults = context.admission_for(info, options.user), context.defaults

@@ -71,17 +71,6 @@ def reduced(obj: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def values_of(secret: Mapping[str, Any]) -> Iterable[bytes]:
-    """Yield the values of a Secret; malformed ones are taken as they are."""
-    for value in (secret.get("data") or {}).values():
-        try:
-            yield base64.b64decode(str(value), validate=True)
-        except ValueError:
-            yield str(value).encode()
-    for value in (secret.get("stringData") or {}).values():
-        yield str(value).encode()
-
-
 class Redactor:
     """Removes known secrets from texts and JSON values."""
 

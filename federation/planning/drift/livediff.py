@@ -11,9 +11,10 @@ from typing import Any
 
 import orjson
 
+from federation.api.secretvalues import compared_without_secret_values
 from federation.apimachinery.resources import Object
 from federation.planning.drift.fields import Author, Field, author_of, drifted_fields, managers_of, value_at
-from federation.planning.rendering.comparison import HIDDEN, without_bookkeeping
+from federation.planning.rendering.comparison import without_bookkeeping
 
 FIELDS_MAX = 50
 _TEXT_MAX = 300
@@ -53,40 +54,40 @@ def compare_live(rendered: Object, applied: Object, live: Mapping[str, Any]) -> 
 
     `rendered` is the template with overrides, `applied` the same with what an apply keeps of the member's values.
     """
-    wanted, is_secret = without_bookkeeping(applied), rendered.get("kind") == "Secret"
+    wanted = without_bookkeeping(applied)
     found = drifted_fields(wanted, live, fields_max=FIELDS_MAX + 1)
+    shown, shown_live = _without_secrets(wanted, live)
     return LiveDifference(
-        tuple(_difference(field, wanted, live, is_secret=is_secret) for field in found[:FIELDS_MAX]),
-        tuple(_kept(rendered, applied, live, is_secret=is_secret)),
+        tuple(_difference(field, shown, shown_live, author_of([field], live)) for field in found[:FIELDS_MAX]),
+        tuple(_kept(rendered, applied, live)),
         tuple(Manager(author, parts) for author, parts in managers_of(live)[:_MANAGERS_MAX]),
         len(found) > FIELDS_MAX,
     )
 
 
-def _kept(rendered: Object, applied: Object, live: Mapping[str, Any], *, is_secret: bool) -> Iterator[FieldDifference]:
+def _kept(rendered: Object, applied: Object, live: Mapping[str, Any]) -> Iterator[FieldDifference]:
     """Yield the template's fields whose value the apply does not send, and that the member has with another value."""
+    shown, shown_live = _without_secrets(rendered, live)
     for field in drifted_fields(rendered, applied, fields_max=FIELDS_MAX):
-        difference = _difference(field, rendered, live, is_secret=is_secret)
+        difference = _difference(field, shown, shown_live, author_of([field], live))
         if difference.wanted != difference.live:
             yield difference
 
 
+def _without_secrets(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Object, Object]:
+    shown = compared_without_secret_values(wanted, live, "wanted")
+    return shown, compared_without_secret_values(live, wanted, "live")
+
+
 def _difference(
-    field: Field, wanted: Mapping[str, Any], live: Mapping[str, Any], *, is_secret: bool
+    field: Field, wanted: Mapping[str, Any], live: Mapping[str, Any], author: Author | None
 ) -> FieldDifference:
-    is_hidden = is_secret and field.name.partition(".")[0].partition("[")[0] in ("data", "stringData")
-    return FieldDifference(
-        field.name,
-        _to_text(value_at(wanted, field.steps), is_hidden=is_hidden, side="wanted"),
-        _to_text(value_at(live, field.steps), is_hidden=is_hidden, side="live"),
-        author_of([field], live),
-    )
+    shown, shown_live = (_to_text(value_at(each, field.steps)) for each in (wanted, live))
+    return FieldDifference(field.name, shown, shown_live, author)
 
 
-def _to_text(value: Any, *, is_hidden: bool, side: str) -> str:
+def _to_text(value: Any) -> str:
     if value is None:
         return ""
-    if is_hidden:
-        return f"{HIDDEN} ({side})"
     text = value if isinstance(value, str) and value else orjson.dumps(value).decode()
     return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…"

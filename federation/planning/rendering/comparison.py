@@ -11,9 +11,7 @@ from federation.api import names
 from federation.apimachinery.resources import Object
 from federation.planning.rendering.drift import find_item, is_subset
 
-HIDDEN = "***"
 _BOOKKEEPING = (names.TEMPLATE_HASH, names.SOURCE_GENERATION)
-_SECRET_FIELDS = ("data", "stringData")
 
 
 def owned_part(wanted: Any, live: Any, *, field: str = "") -> Any:
@@ -35,20 +33,3 @@ def without_bookkeeping(manifest: Mapping[str, Any]) -> Object:
     annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key not in _BOOKKEEPING}
     kept = {key: value for key, value in metadata.items() if key != "annotations"}
     return {**manifest, "metadata": {**kept, **({"annotations": annotations} if annotations else {})}}
-
-
-def with_hidden_values(manifest: Object, other: Mapping[str, Any], side: str) -> Object:
-    """Return the manifest with the values of a Secret hidden; those that differ from the `other` name the side."""
-    if manifest.get("kind") != "Secret" or manifest.get("apiVersion") != "v1":
-        return manifest
-    hidden = dict(manifest)
-    for field in _SECRET_FIELDS:
-        values, others = manifest.get(field), other.get(field)
-        if isinstance(values, Mapping):
-            held = others if isinstance(others, Mapping) else values
-            hidden[field] = {
-                key: HIDDEN if held.get(key, value) == value else f"{HIDDEN} ({side})" for key, value in values.items()
-            }
-        elif values is not None:
-            hidden[field] = HIDDEN
-    return hidden

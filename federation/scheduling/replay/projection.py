@@ -4,6 +4,7 @@ Everything else changes often or is nobody's business: heartbeats, managed field
 ConfigMaps. Projections share their parts with the object, which is read-only.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from federation.api.resources import (
     SCHEDULING_PROFILES,
     WORKLOAD_SPREADS,
 )
+from federation.api.secretvalues import without_secret_values
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.jsonpatch import to_pointer
@@ -47,6 +49,8 @@ _OUTPUTS = frozenset(
 _SHARED = "triggersClusters"
 """Where the clusters' part of the triggers is missing, and the number of its text."""
 _NOT_RECORDED = frozenset(("data", "stringData", "binaryData"))
+_IS_CUSTOM = re.compile(r"(?!.*\.k8s\.io/)[^/]*\.")
+"""Groups of custom kinds have a dot, as have few of Kubernetes."""
 _PRIVATE_KINDS = frozenset(("Secret", "ConfigMap"))
 
 
@@ -133,6 +137,8 @@ def _to_text(triggers: Mapping[str, Any]) -> str:
 def _project_template(template: Mapping[str, Any]) -> Object:
     hidden = _NOT_RECORDED if template.get("kind") in _PRIVATE_KINDS else frozenset()
     kept = {key: value for key, value in template.items() if key != "status" and key not in hidden}
+    if _IS_CUSTOM.match(str(template.get("apiVersion") or "")):
+        kept = without_secret_values(kept)  # others have no place for them
     metadata = template.get("metadata") or {}
     kept["metadata"] = {field: metadata[field] for field in ("name", "labels") if metadata.get(field)}
     annotations = metadata.get("annotations") or {}
