@@ -10,7 +10,7 @@ Decision: docs/decisions/0169-replays-of-the-web-ui-run-beside-the-host.md
 import asyncio
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -27,7 +27,7 @@ from federation.apimachinery.resources import Object
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.journal.decisions import Journal
 from federation.plans.recordfiles import write_records
-from federation.scheduling.replay.logentries import Chunk, to_us
+from federation.scheduling.replay.logentries import Chunk, decides_in, to_us
 from federation.web.objectlist import ObjectListView, visible_types
 from federation.web.replayrecords import required
 from federation.web.replayturns import ReplayTurns
@@ -39,10 +39,14 @@ WORKER = "federation.cli.replay.worker"
 _BODY_BYTES_MAX = 1 << 20
 _RECORD_BYTES_MAX = 64 << 20
 """Compressed bytes of records in one replay."""
+_RECORD_BYTES_OF_NAMESPACE_MAX = 16 << 20
+"""The same for a user of a namespace."""
 _PAGE_BYTES = 4 << 20
 _TIME_S_MAX = 60.0
 _MEMORY_BYTES_MAX = 1 << 30
 """Memory of the process that decides again."""
+_MEMORY_BYTES_OF_NAMESPACE_MAX = 512 << 20
+"""The same for a user of a namespace."""
 _ANSWER_BYTES_MAX = 32 << 20
 
 
@@ -80,8 +84,12 @@ def add_routes(web: FastAPI, journal: Journal, listed: ObjectListView) -> None:
         asker = "" if own is None else own.project or asked.namespace
         async with turns[own is None].turn(asker):
             until_us = None if asked.until is None else to_us(asked.until)
-            chunks = await _read(journal, to_us(asked.since), until_us)
-            return json_response(200, await compute(asked, own, chunks))
+            if own is None:
+                chunks = await _read(journal, to_us(asked.since), until_us)
+                return json_response(200, await compute(asked, own, chunks))
+            chunks = await _read_own(journal, to_us(asked.since), until_us, asked.namespace)
+            found = await compute(asked, own, chunks, memory_bytes_max=_MEMORY_BYTES_OF_NAMESPACE_MAX)
+            return json_response(200, found)
 
 
 def _parse(body: bytes) -> ReplayRequest:
@@ -133,19 +141,43 @@ def _is_own(asked: ReplayRequest) -> bool:
 
 async def _read(journal: Journal, since_us: int, until_us: int | None) -> list[Chunk]:
     """Return the records of a time; BadRequest if they are too large. Later ones are not read."""
+    return [chunk async for page in _pages(journal, since_us, until_us) for chunk in page]
+
+
+async def _read_own(journal: Journal, since_us: int, until_us: int | None, namespace: str) -> list[Chunk]:
+    """Return the records from the first to the last segment with a decision in the namespace; others are not kept.
+
+    A user of a namespace changes policies of that namespace only, so nothing differs before the first such decision,
+    and a segment has everything that its decisions depend on. BadRequest if the records are too large.
+    """
     chunks: list[Chunk] = []
+    own: set[int] = set()
+    async for page in _pages(journal, since_us, until_us):
+        for chunk in page:
+            if chunk.segment not in own and await asyncio.to_thread(decides_in, chunk, namespace):
+                own.add(chunk.segment)
+        first = min(own, default=page[-1].segment if page else 0)
+        chunks = [chunk for chunk in (*chunks, *page) if chunk.segment >= first]
+        _check_size(sum(len(chunk.content) for chunk in chunks), _RECORD_BYTES_OF_NAMESPACE_MAX)
+    return [chunk for chunk in chunks if chunk.segment <= max(own, default=0)]
+
+
+async def _pages(journal: Journal, since_us: int, until_us: int | None) -> AsyncIterator[list[Chunk]]:
     after, size = (0, 0), 0
     while found := await journal.read_inputs(since_us, after, _PAGE_BYTES):
-        chunks += (chunk for chunk in found if until_us is None or chunk.first_us <= until_us)
+        yield [chunk for chunk in found if until_us is None or chunk.first_us <= until_us]
         if until_us is not None and found[-1].first_us > until_us:
-            break
+            return
         after, size = (found[-1].segment, found[-1].number), size + sum(len(chunk.content) for chunk in found)
-        if size > _RECORD_BYTES_MAX:
-            raise BadRequest(
-                f"since: the records of this time are larger than {_RECORD_BYTES_MAX >> 20} MiB; choose a later time,"
-                " or use fedctl replay"
-            )
-    return chunks
+        _check_size(size, _RECORD_BYTES_MAX)
+
+
+def _check_size(size: int, most: int) -> None:
+    if size > most:
+        raise BadRequest(
+            f"since: the records of this time are larger than {most >> 20} MiB; choose a later time,"
+            " or use fedctl replay"
+        )
 
 
 async def compute(

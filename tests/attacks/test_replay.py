@@ -1,5 +1,6 @@
 """Attack: a user of a namespace learns from a replay what others run, or makes the host compute without end."""
 
+import random
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,13 @@ from federation.apimachinery.errors import BadRequest, ServiceUnavailable
 from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
 from federation.cli.replay.worker import answer
 from federation.journal.memoryjournal import MemoryJournal
-from federation.scheduling.replay.logentries import Chunk
+from federation.scheduling.replay.logentries import Chunk, compress
 from federation.web.delivery import DeliveryView
 from federation.web.objectlist import ObjectListView
-from federation.web.replaycomparison import PATH, ReplayRequest, _read, compute
+from federation.web.replaycomparison import (
+    _MEMORY_BYTES_OF_NAMESPACE_MAX as OWN_MEMORY,
+)
+from federation.web.replaycomparison import PATH, Own, ReplayRequest, _read, _read_own, compute
 
 SINCE = {"since": "2020-01-01T00:00:00Z"}
 OWN = {**SINCE, "namespace": "default"}
@@ -157,6 +161,39 @@ async def test_records_after_the_end_of_a_replay_are_not_read() -> None:
     assert [chunk.segment for chunk in await _read(journal, 0, 250)] == [0, 1, 2]
     with pytest.raises(BadRequest, match="larger than 64 MiB"):
         await _read(journal, 0, None)
+
+
+def a_chunk(segment: int, namespace: str, size: int = 0) -> Chunk:
+    """Return a chunk with a decision in a namespace, and bytes that do not compress."""
+    noise = random.Random(segment).randbytes(size).hex().encode()
+    line = b'{"type":"d","key":["%s","web"],"at_us":1,"x":"%s"}' % (namespace.encode(), noise)
+    return Chunk(segment, 1, segment * 100, segment * 100 + 99, 1, compress([line]))
+
+
+async def test_a_tenant_keeps_only_the_records_of_the_time_in_which_he_has_decisions() -> None:
+    journal = MemoryJournal()
+    owners = ("other", "other", "mine", "other", "mine", "other", "mine-too")
+    journal.chunks.extend(a_chunk(number, owner) for number, owner in enumerate(owners))
+    assert [chunk.segment for chunk in await _read_own(journal, 0, None, "mine")] == [2, 3, 4]
+    assert [chunk.segment for chunk in await _read_own(journal, 0, 250, "mine")] == [2]
+    assert await _read_own(journal, 0, None, "nothing") == []
+    assert len(await _read(journal, 0, None)) == len(owners)
+
+
+@pytest.mark.slow("30 MB of records")
+async def test_a_tenant_makes_the_host_hold_fewer_records_than_an_operator() -> None:
+    journal = MemoryJournal()
+    journal.chunks.extend(a_chunk(number, "mine" if number == 9 else "other", 3 << 20) for number in range(10))
+    assert [chunk.segment for chunk in await _read_own(journal, 0, None, "mine")] == [9]
+    journal.chunks[0] = a_chunk(0, "mine")
+    with pytest.raises(BadRequest, match="larger than 16 MiB; choose a later time"):
+        await _read_own(journal, 0, None, "mine")
+    assert len(await _read(journal, 0, None)) == 10
+
+
+async def test_the_process_of_a_tenant_has_less_memory() -> None:
+    asked = ReplayRequest(since=datetime(2026, 1, 1, tzinfo=UTC), namespace="mine")
+    assert (await compute(asked, Own([("apps", "Deployment")], ""), [], memory_bytes_max=OWN_MEMORY))["decisions"] == 0
 
 
 def test_the_worker_answers_with_the_problem_of_records_that_it_cannot_read(tmp_path: Path) -> None:

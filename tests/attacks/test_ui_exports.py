@@ -10,6 +10,7 @@ from tests.support.manifests import a_deployment, a_policy
 
 from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS
+from federation.web.ui.exports import to_cell
 
 LISTS = (
     "objects", "policies", "namespaces", "fleet", "attention", "decisions", "capacity", "rollouts", "attention?cause=x",
@@ -49,3 +50,9 @@ async def test_lists_are_files_without_formulas_and_with_the_users_rights(tmp_pa
         async with browser(parts) as page:
             page.cookies.clear()
             assert (await page.get("/ui/objects?export=csv")).status_code == 303
+
+
+def test_a_cell_shows_characters_that_reorder_text_as_their_codes() -> None:
+    """Otherwise a reason or an owner shows an approver other words in his spreadsheet."""
+    assert to_cell("approved by \u202emoor") == "approved by \\u202emoor"
+    assert to_cell(["a\u2066", "b"]) == "a\\u2066, b"

@@ -158,6 +158,12 @@ def compress(lines: Iterable[bytes]) -> bytes:
     return zlib.compress(b"\n".join(lines), _LEVEL)
 
 
+def decides_in(chunk: Chunk, namespace: str) -> bool:
+    """Return whether a chunk may have a decision about an object of the namespace; its entries are not decoded."""
+    text = zlib.decompressobj().decompress(chunk.content, _CHUNK_BYTES_MAX)
+    return b'"key":[' + orjson.dumps(namespace) + b"," in text
+
+
 def read(chunks: Iterable[Chunk]) -> Iterator[Entry]:
     """Yield the entries of chunks in their order; ConfigurationError for what is damaged."""
     for chunk in chunks:

@@ -1,7 +1,8 @@
 """Lists as files: CSV for spreadsheets, YAML for programs. Pure.
 
 Spreadsheets run a cell that begins with `=`, `+`, `-` or `@` as a formula, and names and messages are texts that other
-users chose. Such a cell gets an apostrophe in front, which spreadsheets show as text. Numbers of ours stay numbers.
+users chose. Such a cell gets an apostrophe in front, which spreadsheets show as text. Characters that reorder text are
+shown as their codes, as on pages. Numbers of ours stay numbers.
 """
 
 import csv
@@ -10,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import yaml
+
+from federation.apimachinery.controlcharacters import escape_direction
 
 Cell = str | int | float | bool | None | Sequence[str]
 ROWS_MAX = 5_000
@@ -55,7 +58,7 @@ def to_cell(cell: Cell) -> str:
         return "true" if cell else "false"
     if isinstance(cell, int | float):
         return str(cell)
-    text = cell if isinstance(cell, str) else ", ".join(cell)
+    text = escape_direction(cell if isinstance(cell, str) else ", ".join(cell))
     return f"'{text}" if text.lstrip(" ").startswith(_FORMULAS) else text
 
 

@@ -11,7 +11,10 @@
   const encoder = new TextEncoder();
   let stop = () => {};
 
-  const say = (text) => { state.textContent = text; };
+  // A message of a member must not show other words than it has.
+  const reordering = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+  const code = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  const say = (text) => { state.textContent = text.replace(reordering, code); };
   const messageOf = (data) => {
     try {
       const status = JSON.parse(new TextDecoder().decode(data));
