@@ -17,6 +17,7 @@ from federation import __version__, processrole
 from federation.admission.authors import AuthorAdmission, record_choice
 from federation.admission.deviceselectors import selects
 from federation.admission.hosteffects import HostEffectAdmission
+from federation.admission.protections import Delivers, ProtectionWarnings
 from federation.api import agents, names
 from federation.api.crds import crd_manifests
 from federation.apimachinery.clock import Clock
@@ -49,7 +50,7 @@ from federation.features.catalogue import (
     start_features,
 )
 from federation.hosting.admissionplugins import admission_plugins
-from federation.hosting.roles import HOST_RBAC, LISTED_BY_NAME
+from federation.hosting.roles import HOST_RBAC, LISTED_BY_NAME, SECRETS_IN_OBJECTS
 from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
 from federation.memberproxy.hostviews import serve_members
@@ -82,12 +83,16 @@ HOST_REGISTRY = RegistryOptions(
 
 
 def protect_federated_objects(
-    registry: Registry, clock: Clock, effect_of: EffectOf | None = None, settings: Settings | None = None
+    registry: Registry,
+    clock: Clock,
+    effect_of: EffectOf | None = None,
+    settings: Settings | None = None,
+    delivers: Delivers | None = None,
 ) -> None:
     """Register the admission of the kinds that the control plane writes, and of policies in namespaces.
 
     `effect_of` tells which configurations act on the host; without it all do. `settings` have the networks and sources
-    of metrics that gates of rollouts may reach; without them none.
+    of metrics that gates of rollouts may reach; without them none. `delivers` tells which objects members will have.
     """
 
     def find(api_version: str, kind: str) -> Resource | None:
@@ -104,6 +109,8 @@ def protect_federated_objects(
         registry.add_admission_plugin(HostEffectAdmission(effect_of), beside_others=True)
     for plugin in plugins:
         registry.add_admission_plugin(plugin)
+    if delivers is not None:
+        registry.add_admission_plugin(ProtectionWarnings(delivers), beside_others=True)
     recorded = {name for plugin in plugins if isinstance(plugin, AuthorAdmission) for name in plugin.resources}
     registry.set_annotator(partial(record_choice, recorded))
 
@@ -145,6 +152,7 @@ class ControlPlane:
                 rbac=HOST_RBAC,
                 app=AppOptions(
                     listed_by_name=LISTED_BY_NAME,
+                    contents=SECRETS_IN_OBJECTS,
                     confined_users=agents.CONFINED,
                     flow_control=FlowControlOptions(
                         requests_max=settings.requests_in_flight_max, watches_max=settings.watches_max
@@ -189,7 +197,7 @@ class ControlPlane:
         finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)
         self._server.registry.set_creation_finalizers(finalizers, manager=names.FIELD_MANAGER)
         effect_of = host_effects(wiring.types, wiring.policy_selection)
-        protect_federated_objects(self._server.registry, clock, effect_of, settings)
+        protect_federated_objects(self._server.registry, clock, effect_of, settings, finalizers)
 
     async def run(self, on_started: Callable[[str], Any]) -> None:
         """Serve and reconcile until cancelled; `on_started` gets the API's URL when it accepts connections.

@@ -37,6 +37,7 @@ from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 from federation.planning.failover.application import compile_application
 from federation.planning.failover.handover import rule_problems
 from federation.planning.overrides.budget import patches_problem, rollout_problem
+from federation.planning.overrides.policymatching import guarded_selectors
 from federation.planning.typederivation import can_be_derived
 from federation.planning.waves.metricsources import NO_SOURCES, Sources
 from federation.planning.waves.policychanges import FIELD as CHANGE_FIELD
@@ -108,6 +109,8 @@ class PolicyAdmission(ValidatingPlugin):
         if request.resource in _NAMESPACED:
             selectors = spec.get("resourceSelectors") or ()
             check_selected(request, access, self._find, selectors, "spec.resourceSelectors")
+        if request.resource == OVERRIDE_POLICIES and (guarded := guarded_selectors(policy)):
+            request.warnings.append(f"{guarded}: nothing of it is overridden")
         request.warnings.extend(_change_warnings(request, policy))
         if request.resource in (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES):
             request.warnings.extend(policy_warnings(policy))

@@ -18,8 +18,15 @@ _VERBS = ("update", "patch")
 def check_selected(
     request: AdmissionRequest, access: Decide, find: FindResource, selectors: Sequence[Mapping[str, Any]], field: str
 ) -> None:
-    """Raise Forbidden unless the requester may update every kind that the selectors of the field name."""
+    """Raise Forbidden unless the requester may update every kind that the selectors of the field name.
+
+    Warns about selectors that select nothing, because their kind has no namespace.
+    """
     for index, entry in enumerate(selectors):
+        if _has_no_namespace(find, entry):
+            title = f"{entry.get('kind')} is a kind without a namespace"
+            text = f"{field}[{index}]: {title}, of which an object in a namespace selects nothing"
+            request.warnings.append(f"{text}; use the cluster-wide kind of this {request.resource.kind}")
         check = _check_of(find, entry, request.namespace)
         if check is None or _is_allowed(access, check):
             continue
@@ -44,6 +51,11 @@ def check_all_kinds(request: AdmissionRequest, access: Decide, field: str) -> No
 
 def _is_allowed(access: Decide, check: AccessCheck) -> bool:
     return any(access(check._replace(verb=verb)).is_allowed for verb in _VERBS)
+
+
+def _has_no_namespace(find: FindResource, selector: Any) -> bool:
+    resource = find(str(selector.get("apiVersion") or ""), str(selector.get("kind") or ""))
+    return resource is not None and not resource.namespaced
 
 
 def _check_of(find: FindResource, selector: Any, namespace: str) -> AccessCheck | None:

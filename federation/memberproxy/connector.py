@@ -71,6 +71,7 @@ class MemberProxy:
     """A `Connector` to the members of a pool."""
 
     is_namespaced = False
+    forwards = True
 
     def __init__(
         self,

@@ -41,6 +41,7 @@ class CustomMetricsConnector:
     """A `Connector` of every path of the group. Objects without a namespace are those of the clusters `everywhere`."""
 
     is_namespaced = True
+    forwards = False
 
     def __init__(
         self, pool: ClusterPool, placed: Visibility, everywhere: Visibility, options: MergedOptions | None = None

@@ -20,6 +20,7 @@ class PodConnector:
     """A `Connector` of one of these subresources. `registry` has the host's own pods."""
 
     is_namespaced = True
+    forwards = False
 
     def __init__(self, pods: MergedReader, proxy: MemberProxy, registry: Registry) -> None:
         self._pods = pods

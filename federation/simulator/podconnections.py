@@ -35,6 +35,7 @@ class _PodConnector:
     """The part that both subresources share: the pod and the container that a request names."""
 
     is_namespaced = True
+    forwards = False
 
     def __init__(self, registry: Registry, clock: Clock) -> None:
         self._registry = registry

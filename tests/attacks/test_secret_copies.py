@@ -1,17 +1,33 @@
-"""Attack: the data of a Secret is read from the copies that the federation makes of it."""
+"""A value of a Secret is read nowhere but by those who read Secrets, whatever kind carries it.
+
+A real federation has a canary in every kind that can carry a value of a Secret. Then a user with the role `view`, of a
+namespace and of all, reads every kind, and the files and outputs of an administrator are searched: the raw database
+with a key, the backup, the audit log at RequestResponse, the server's log at debug level, Events, conditions, metrics,
+plans, records of decisions and support bundles.
+"""
 
 import asyncio
 import base64
+import contextlib
+import json
+import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.encryption import write_keys
+from tests.support.federation import Federation, eventually, fedctl, log_of, start_federation
 from tests.support.manifests import a_policy
+from tests.support.rest import APPLY, JSON_PATCH, Api, Refused
+from tests.support.rest import MERGE as MERGE_PATCH
 from tests.support.tenants import FEDERATED, MERGE, OURS, rule, tenants
 from tests.support.world import a_world
 
 from federation.api.resources import COLLECTED_STATUSES, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
+from federation.apimachinery.connection import Connection
 from federation.apimachinery.resources import EVENTS, SECRETS, Object
+from federation.client.kubeconfig import load_kubeconfig
 from federation.journal.decisions import DecisionFilter
 from federation.planning.status.collection import collect
 
@@ -95,3 +111,324 @@ def test_a_collected_status_shows_only_public_fields_of_a_secret() -> None:
     assert HIDDEN not in error
     assert all(".".join(path) in error for path in fields)
     assert collect({"kind": "ConfigMap", "data": {"a": "1"}}, [("data",)])[0] == {"data": {"a": "1"}}
+
+
+# Values in all kinds, and all places where they could be read
+
+POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n"
+POLICIES = f"{OURS}/namespaces/default/overridepolicies"
+_SECRETS = "/api/v1/namespaces/default/secrets"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_WORD = "canary"
+_PLACED = {"kubeadmiral.io/propagation-policy-name": "everywhere"}
+
+
+class Canaries:
+    """Values of Secrets that are found again: each has the name of the kind that carries it."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def __call__(self, carrier: str) -> str:
+        """Return a new value in base64."""
+        self.names.append(carrier)
+        return base64.b64encode(self._text(carrier)).decode()
+
+    def _text(self, carrier: str) -> bytes:
+        return f"{_WORD}-{carrier}-{_WORD}".encode()
+
+    def found_in(self, data: bytes) -> list[str]:
+        """Return the carriers whose value is in the data, plain or in base64."""
+        return [
+            name
+            for name in self.names
+            if self._text(name) in data or base64.b64encode(self._text(name)).rstrip(b"=") in data
+        ]
+
+
+def overrides(value: str, *, path: str = "/data/password", **more: Any) -> dict[str, Any]:
+    patch = {"operator": "add", "path": path, "value": value}
+    return {"overrideRules": [{"overriders": {"jsonpatch": [patch], **more}}]}
+
+
+def policy(name: str, spec: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    kind = "OverridePolicy"
+    return {
+        "apiVersion": "core.kubeadmiral.io/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": name, **metadata},
+        "spec": spec,
+    }
+
+
+def secret(name: str, value: str, **labels: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": "default", "labels": {**_PLACED, **labels}},
+        "data": {"password": value},
+    }
+
+
+def plant(api: Api, canary: Canaries) -> None:
+    """Write a canary by each kind that can carry one."""
+    propagation = {
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "everywhere"},
+        "spec": {"schedulingMode": "Duplicate"},
+    }
+    api.send("POST", f"{OURS}/namespaces/default/propagationpolicies", propagation)
+    labels = {"kubeadmiral.io/override-policy-name": "by-label"}
+    api.send("POST", _SECRETS, secret("labelled", canary("secret"), **labels))
+    api.send("POST", POLICIES, policy("by-label", overrides(canary("label"))))
+    selects = {"resourceSelectors": [{"apiVersion": "v1", "kind": "Secret", "name": "labelled"}]}
+    api.send("POST", POLICIES, policy("selecting", {**overrides(canary("selector"), path="/data/more"), **selects}))
+    cluster = {**policy("cluster-wide", {**overrides(canary("cluster"), path="/data/third"), **selects})}
+    cluster["kind"] = "ClusterOverridePolicy"
+    cluster["spec"]["resourceSelectors"] = [{"apiVersion": "v1", "kind": "Secret", "namespace": "default"}]
+    api.send("POST", f"{OURS}/clusteroverridepolicies", cluster)
+    api.send("POST", POLICIES, policy("text", overrides(canary("stringdata"), path="/stringData/password")))
+    fields = {
+        "fieldPath": "/data/app.yaml",
+        "yaml": [{"operator": "add", "subPath": "/x", "value": canary("document")}],
+    }
+    api.send("POST", POLICIES, policy("document", {"overrideRules": [{"overriders": {"fields": [fields]}}]}))
+    # The spec has the value no longer, but the annotation of kubectl does.
+    applied = json.dumps(policy("applied", overrides(canary("applied"))))
+    api.send("POST", POLICIES, policy("applied", overrides("eA=="), annotations={LAST_APPLIED: applied}))
+    applied = json.dumps(secret("labelled", canary("nested")))
+    api.send(
+        "POST",
+        POLICIES,
+        policy("nested", {"overrideRules": [{"overriders": {"annotations": [{"value": {LAST_APPLIED: applied}}]}}]}),
+    )
+    waves = {"changeRollout": {"waves": [{"name": "first", "pause": True}]}, **selects}
+    api.send("POST", POLICIES, policy("changed", {**overrides(canary("earlier"), path="/data/c"), **waves}))
+    eventually(
+        lambda: api.send("GET", f"{POLICIES}/changed").json().get("status", {}), lambda it: "changeRollout" in it
+    )
+    api.send("PATCH", f"{POLICIES}/changed", {"spec": overrides("eA==", path="/data/c")}, type_=MERGE_PATCH)
+    add = [{"op": "add", "path": "/spec/overrideRules/0/overriders/jsonpatch/0/value", "value": canary("patch")}]
+    api.send("POST", POLICIES, policy("patched", overrides("eA==")))
+    api.send("PATCH", f"{POLICIES}/patched", add, type_=JSON_PATCH)
+    body = policy("ssa", overrides(canary("ssa")))
+    api.send("PATCH", f"{POLICIES}/ssa", body, type_=APPLY, fieldManager="x")
+    # A failing test would quote the value that the object has, or the one that is expected.
+    test = {"operator": "test", "path": "/data/password", "value": canary("test")}
+    spec = {"overrideRules": [{"overriders": {"jsonpatch": [test]}}]}
+    api.send("POST", POLICIES, policy("failing", spec))
+    api.send("POST", _SECRETS, secret("failing", "eA==", **{"kubeadmiral.io/override-policy-name": "failing"}))
+    with contextlib.suppress(Refused):  # an error quotes the value, perhaps
+        api.send("POST", POLICIES, policy("refused", overrides(canary("refused")), labels={"a": ["b"]}))
+    plant_other_kinds(api, canary)
+
+
+def plant_other_kinds(api: Api, canary: Canaries) -> None:
+    """Write canaries by kinds of KubeFed and of others."""
+    federated = {
+        "apiVersion": "types.kubefed.io/v1beta1",
+        "kind": "FederatedSecret",
+        "metadata": {"name": "kubefed"},
+        "spec": {
+            "template": {"data": {"password": canary("kubefed")}},
+            "placement": {"clusterSelector": {}},
+            "overrides": [
+                {
+                    "clusterName": "member-1",
+                    "clusterOverrides": [{"path": "/data/p", "op": "add", "value": canary("override")}],
+                }
+            ],
+        },
+    }
+    api.send("POST", "/apis/types.kubefed.io/v1beta1/namespaces/default/federatedsecrets", federated)
+    revision = {"metadata": {"name": "revision"}, "revision": 1, "data": secret("x", canary("revision"))}
+    api.send("POST", "/apis/apps/v1/namespaces/default/controllerrevisions", revision)
+    names = {"plural": "works", "singular": "work", "kind": "Work"}
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "works.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+    api.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+    work = {
+        "apiVersion": "example.com/v1",
+        "kind": "Work",
+        "metadata": {"name": "work"},
+        "spec": {"manifests": [secret("x", canary("work"))]},
+    }
+    url = "/apis/example.com/v1/namespaces/default/works"
+    eventually(lambda: _is_posted(api, url, work), bool)
+    rules = [{"apiGroups": ["example.com"], "resources": ["works", "works/status"], "verbs": ["get", "list", "watch"]}]
+    role = {
+        "metadata": {"name": "works", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
+        "rules": rules,
+    }
+    api.send("POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", role)
+
+
+def _is_posted(api: Api, url: str, obj: dict[str, Any]) -> bool:
+    try:
+        api.send("POST", url, obj)
+    except Refused as refusal:
+        if refusal.code == 404:
+            return False
+        raise
+    return True
+
+
+def viewer(api: Api, name: str, *, everywhere: bool = False) -> Api:
+    """Return a client of a new ServiceAccount with the role `view`, and with reports."""
+    api.send("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": name}})
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": "default"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    scope = "clusterrolebindings" if everywhere else "namespaces/default/rolebindings"
+    binding = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
+    api.send("POST", f"/apis/rbac.authorization.k8s.io/v1/{scope}", binding)
+    token = api.send("POST", f"/api/v1/namespaces/default/serviceaccounts/{name}/token", {"spec": {}}).json()
+    connection = api.connection
+    own = Connection(server=connection.server, ca_data=connection.ca_data, token=token["status"]["token"])
+    return Api(own, "default")
+
+
+def readable(api: Api, root: Api) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and answer of each read of each kind by a user; the discovery of an administrator names them."""
+    groups = root.send("GET", "/apis").json()["groups"]
+    versions = [version["groupVersion"] for group in groups for version in group["versions"]]
+    for base in ("/api/v1", *(f"/apis/{version}" for version in versions)):
+        for resource in root.send("GET", base).json()["resources"]:
+            plural, _, subresource = resource["name"].partition("/")
+            if "get" not in resource["verbs"] or subresource not in ("", "status"):
+                continue
+            middle = "/namespaces/default" if resource["namespaced"] else ""
+            yield from _reads(api, root, f"{base}{middle}/{plural}", subresource)
+            if middle and not subresource:
+                yield from _answers(api, f"{base}/{plural}")
+    for path in ("decisions?limit=500", "objects", "capacity", "history", "queuehistory", "rollouts", "policies"):
+        yield from _answers(api, f"/federation/v1/{path}")
+
+
+def _reads(api: Api, root: Api, url: str, subresource: str) -> Iterator[tuple[str, bytes]]:
+    try:
+        items = root.send("GET", url).json().get("items") or []
+    except Refused:
+        return
+    if not subresource:
+        yield from _answers(api, url)
+        if items:
+            yield from _answers(api, f"{url}?limit=2")
+            yield from _answers(api, f"{url}?watch=1&resourceVersion=0&timeoutSeconds=1")
+    for item in items:
+        name = item["metadata"]["name"]
+        yield from _answers(api, f"{url}/{name}{'/' + subresource if subresource else ''}")
+
+
+def _answers(api: Api, url: str) -> Iterator[tuple[str, bytes]]:
+    for accept in ("application/json", "application/json;as=Table;v=v1;g=meta.k8s.io"):
+        if "watch=1" in url and "Table" in accept:
+            continue
+        answer = api.http.get(url, headers={"accept": accept})
+        yield f"{answer.status_code} {url} {accept[17:22]}", answer.content
+
+
+@pytest.fixture(scope="module")
+def canary() -> Canaries:
+    return Canaries()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, canary: Canaries) -> Iterator[Federation]:
+    directory = tmp_path_factory.mktemp("carriers")
+    (directory / "policy.yaml").write_text(POLICY)
+    write_keys(directory / "keys", "k1")
+    environment = {
+        "FEDERATION_AUDIT_POLICY_FILE": str(directory / "policy.yaml"),
+        "FEDERATION_ENCRYPTION_KEY_FILE": str(directory / "keys"),
+    }
+    started = start_federation(
+        directory / "state", members=1, arguments=["--log-level", "debug"], is_fresh=True, **environment
+    )
+    with contextlib.closing(started) as federation, contextlib.closing(root_of(federation)) as api:
+        plant(api, canary)
+        eventually(lambda: _of_kubefed(api), lambda found: found is not None)
+        eventually(lambda: federation.in_members("secrets", "kubefed"), lambda found: "member-1" in found)
+        yield federation
+
+
+def root_of(federation: Federation) -> Api:
+    return Api(load_kubeconfig(federation.directory / "kubeconfig"), "default")
+
+
+def _of_kubefed(api: Api) -> Any:
+    with contextlib.suppress(Refused):
+        return api.send("GET", f"{POLICIES}/kubefed-secret").json()
+    return None
+
+
+def _report(found: dict[str, list[str]]) -> str:
+    return "\n".join(f"{place}: {', '.join(names)}" for place, names in found.items() if names)
+
+
+@pytest.mark.slow("a federation with an audit log and encryption, and all its outputs")
+@pytest.mark.parametrize("everywhere", [False, True], ids=["of a namespace", "of all namespaces"])
+def test_the_role_view_reads_no_value_of_a_secret(running: Federation, canary: Canaries, everywhere: bool) -> None:
+    with contextlib.closing(root_of(running)) as root:
+        own = viewer(root, f"viewer-{everywhere}".lower(), everywhere=everywhere)
+        with contextlib.closing(own):
+            eventually(lambda: own.http.get(POLICIES).status_code, lambda code: code == 200)
+            answers = dict(readable(own, root))
+            found = {url: canary.found_in(body) for url, body in answers.items()}
+    if report := _report(found):
+        pytest.fail(report)
+    assert len([url for url in answers if url.startswith("200")]) > 50
+
+
+@pytest.mark.slow("a federation with an audit log and encryption, and all its outputs")
+def test_an_administrator_reads_every_carrier(running: Federation, canary: Canaries) -> None:
+    """Otherwise the search would find nothing because nothing is there."""
+    with contextlib.closing(root_of(running)) as root:
+        found = {name for _, body in readable(root, root) for name in canary.found_in(body)}
+    assert found == set(canary.names) - {"refused"}
+
+
+@pytest.mark.slow("a federation with an audit log and encryption, and all its outputs")
+def test_no_file_or_output_has_a_value_of_a_secret(running: Federation, canary: Canaries, tmp_path: Path) -> None:
+    kubeconfig = ("--kubeconfig", str(running.directory / "kubeconfig"))
+    fedctl("backup", str(tmp_path / "backup"), "--dir", str(running.directory))
+    fedctl("support-bundle", str(tmp_path / "bundle.tar.gz"), "--log", str(log_of(running.directory)), *kubeconfig)
+    new = policy("by-label", overrides(canary("planned")), namespace="default")
+    (tmp_path / "new.json").write_text(json.dumps(new))
+    outputs = {
+        "plan": fedctl("plan", "-f", str(tmp_path / "new.json"), "--diff", *kubeconfig, check=False).stdout,
+        "plan as JSON": fedctl("plan", "-f", str(tmp_path / "new.json"), "-o", "json", *kubeconfig, check=False).stdout,
+        "why": fedctl("why", "secret", "failing", *kubeconfig, check=False).stdout,
+        "manifests": fedctl("render", "secret/kubefed", "--cluster", "member-1", *kubeconfig, check=False).stdout,
+        "differences": fedctl("diff", "secret/kubefed", *kubeconfig, check=False).stdout,
+        "records": fedctl("replay", "--since", "1h", "-o", "json", *kubeconfig, check=False).stdout,
+    }
+    assert all(outputs[name] for name in ("plan", "plan as JSON", "why", "manifests", "records")), outputs
+    with contextlib.closing(root_of(running)) as root:
+        for path in ("/metrics", "/api/v1/events", "/federation/v1/decisions?limit=500", "/readyz?verbose"):
+            outputs[path] = root.http.get(path).text
+        root.send("GET", f"{_SECRETS}/labelled")
+    texts = {name: text.encode() for name, text in outputs.items()}
+    texts |= {str(path.name): path.read_bytes() for path in running.directory.glob("state.db*")}
+    texts |= {"audit log": (running.directory / "audit.log").read_bytes()}
+    texts |= {"server log": log_of(running.directory).read_bytes()}
+    texts |= {"backup": (tmp_path / "backup").read_bytes()}
+    texts |= {f"bundle: {name}": data for name, data in unpacked(tmp_path / "bundle.tar.gz")}
+    found = {name: canary.found_in(text) for name, text in texts.items()}
+    if report := _report(found):
+        pytest.fail(report)
+    assert {"state.db", "audit log"} <= texts.keys()
+    assert texts["audit log"].count(b"RequestResponse") > len(canary.names)
+
+
+def unpacked(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of an archive by name."""
+    with tarfile.open(path) as archive:
+        for member in archive.getmembers():
+            if (file := archive.extractfile(member)) is not None:
+                yield member.name, file.read()

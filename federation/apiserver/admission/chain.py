@@ -13,9 +13,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import orjson
+
 from federation.apimachinery.errors import InternalError
 from federation.apimachinery.resources import Object
 from federation.apimachinery.webhooks import WebhookCaller
+from federation.apimachinery.wellknown import NAMESPACE_NAME_LABEL
 from federation.apiserver.admission.boundpolicies import POLICY_KINDS, Loop
 from federation.apiserver.admission.certificates import CertificateRequests
 from federation.apiserver.admission.configurations import CompiledConfigurations
@@ -24,7 +27,7 @@ from federation.apiserver.admission.mutatingpolicies import Key, MutatingPolicie
 from federation.apiserver.admission.mutations import PatchBudget
 from federation.apiserver.admission.paramaccess import ParamAccess
 from federation.apiserver.admission.plugins import AdmissionPlugin, DeletionProtection, PluginPair
-from federation.apiserver.admission.requests import CREATE, DELETE, UPDATE, AdmissionRequest
+from federation.apiserver.admission.requests import CONNECT, CREATE, DELETE, UPDATE, AdmissionRequest
 from federation.apiserver.admission.resourceclaims import ResourceClaims
 from federation.apiserver.admission.validatingpolicies import ValidatingPolicies
 from federation.apiserver.admission.webhooks import Webhook, parse_webhooks
@@ -127,15 +130,31 @@ class Admission:
                     await webhook.call(self._caller, request, version, options)
         await self._validate(info, request, options)
 
+    async def admit_connection(
+        self, info: KindInfo, namespace: str, name: str, wanted: Object, options: WriteOptions, *, subresource: str
+    ) -> Object:
+        """Return the options of a connection to an object, which may be in another cluster; ApiError."""
+        parent = {"metadata": {"name": name, **({"namespace": namespace} if namespace else {})}}
+        return await self.admit_posted(info, parent, wanted, options, subresource=subresource, operation=CONNECT)
+
     async def admit_posted(
-        self, info: KindInfo, parent: Object, posted: Object, options: WriteOptions, *, subresource: str
+        self,
+        info: KindInfo,
+        parent: Object,
+        posted: Object,
+        options: WriteOptions,
+        *,
+        subresource: str,
+        operation: str = CREATE,
     ) -> Object:
         """Return an object posted to a subresource, for example a Binding, after admission; ApiError."""
         if options.user is None:
             return posted
         group, _, version = str(posted.get("apiVersion") or "").rpartition("/")
-        request = await self._build_request(info, parent, None, options, subresource)
-        request = replace(request, obj=posted, kind=(group, version, str(posted.get("kind") or "")))
+        is_elsewhere = operation == CONNECT
+        request = await self._build_request(info, parent, None, options, subresource, is_elsewhere=is_elsewhere)
+        kind = (group, version, str(posted.get("kind") or ""))
+        request = replace(request, operation=operation, obj=posted, kind=kind)
         request = replace(request, obj=await self._mutate(info, request, options))
         await self._validate(info, request, options)
         assert request.obj is not None
@@ -204,7 +223,14 @@ class Admission:
             return webhook.find_version(request)
 
     async def _build_request(
-        self, info: KindInfo, obj: Object | None, old: Object | None, options: _Options, subresource: str
+        self,
+        info: KindInfo,
+        obj: Object | None,
+        old: Object | None,
+        options: _Options,
+        subresource: str,
+        *,
+        is_elsewhere: bool = False,
     ) -> AdmissionRequest:
         assert options.user is not None
         known = obj if obj is not None else old
@@ -216,7 +242,7 @@ class Admission:
         is_scale = subresource == "scale"
         is_namespace = info.prefix == "/core/namespaces/"
         namespace = metadata.get("name" if is_namespace else "namespace", "")
-        stored = b"" if is_namespace or not info.resource.namespaced else await self._namespace(namespace)
+        stored = b"" if is_namespace or not info.resource.namespaced else await self._namespace(namespace, is_elsewhere)
         return AdmissionRequest(
             uid=self._context.entropy.uid(),
             operation=DELETE if obj is None else CREATE if old is None else UPDATE,
@@ -238,8 +264,10 @@ class Admission:
             ),
         )
 
-    async def _namespace(self, name: str) -> bytes:
+    async def _namespace(self, name: str, is_elsewhere: bool) -> bytes:
         entry = await self._context.store.get(f"/core/namespaces/{name}")
+        if entry is None and is_elsewhere:  # with the one label that every namespace has
+            return orjson.dumps({"metadata": {"name": name, "labels": {NAMESPACE_NAME_LABEL: name}}})
         if entry is None:
             raise InternalError(f"Internal error occurred: namespace {name} not found")
         return entry.value

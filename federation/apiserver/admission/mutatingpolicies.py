@@ -28,8 +28,8 @@ from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import authorize_with
 from federation.apiserver.semantics.cel.programs import OUT_OF_BUDGET, EvaluationError, OutOfBudget
 from federation.apiserver.semantics.kinds.kinds import KindInfo
-from federation.apiserver.semantics.schema.builtin import builtin_schema
-from federation.apiserver.semantics.schema.model import Schema
+from federation.apiserver.semantics.schema.builtin import builtin_schema, definition_name
+from federation.apiserver.semantics.schema.model import ANYTHING, Schema
 from federation.apiserver.verbs.context import VerbContext, status_details
 
 _PLURALS = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
@@ -131,7 +131,8 @@ class MutatingPolicies:
 
     def _schema(self, request: AdmissionRequest, version: str) -> Schema:
         if request.kind is not None:
-            return builtin_schema(*request.kind)
+            # Options of connections are in no schema that kube-apiserver publishes.
+            return ANYTHING if definition_name(*request.kind) is None else builtin_schema(*request.kind)
         resource = request.resource
         return self._context.kinds.lookup(resource.group, version, resource.plural).schema
 

@@ -17,6 +17,7 @@ from federation.apimachinery.errors import ApiError, FederationError, InternalEr
 from federation.apimachinery.jsonpatch import TestFailedError, apply_json_patch
 from federation.apimachinery.resources import Object
 from federation.apiserver.admission.matching import Expression
+from federation.apiserver.admission.requests import is_object
 from federation.apiserver.semantics.cel.composition import Environment
 from federation.apiserver.semantics.cel.patchtypes import JSON_PATCH, JSON_PATCH_LIST, OBJECT, TYPE_KEY, type_name
 from federation.apiserver.semantics.cel.programs import CompileError
@@ -145,11 +146,12 @@ def _apply_operations(schema: Schema, obj: Object, operations: list[Object], bud
         raise MutationError(f"JSON Patch: {error.__cause__ or error}") from error
     if any(operation["op"] == "copy" for operation in operations):
         budget.spend(max(0, len(orjson.dumps(patched)) - len(orjson.dumps(obj))))
-    if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
+    if not is_object(patched, obj):
         raise InternalError("Internal error occurred: the JSON patch does not leave an object")
     if schema.native:
         _decode(schema, patched)
-    return patched
+    found: Object = patched
+    return found
 
 
 def _decode(schema: Schema, patched: Object) -> None:

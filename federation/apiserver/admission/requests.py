@@ -10,7 +10,7 @@ from typing import Any
 
 from federation.apimachinery.resources import Object, Resource
 
-CREATE, UPDATE, DELETE = "CREATE", "UPDATE", "DELETE"
+CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,9 @@ class AdmissionRequest:
             "dryRun": self.dry_run,
             "options": {"kind": f"{self.operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"},
         }
-        if self.dry_run:
+        if self.operation == CONNECT:
+            request["options"] = None
+        elif self.dry_run:
             request["options"]["dryRun"] = ["All"]
         if self.subresource:
             request["subResource"] = request["requestSubResource"] = self.subresource
@@ -133,6 +135,11 @@ class Rule:
         if not subresource:
             return bool(self.resources & {"*", "*/*", plural})
         return bool(self.resources & {"*/*", f"{plural}/*", f"*/{subresource}", f"{plural}/{subresource}"})
+
+
+def is_object(patched: Any, before: Mapping[str, Any]) -> bool:
+    """Return whether a patch left an object. The options of a connection have no metadata."""
+    return isinstance(patched, dict) and ("metadata" not in before or isinstance(patched.get("metadata"), dict))
 
 
 def parse_rules(raw: Iterable[Mapping[str, Any]] | None) -> tuple[Rule, ...]:

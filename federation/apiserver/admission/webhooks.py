@@ -26,7 +26,7 @@ from federation.apiserver.admission.matching import (
     parse_conditions,
     parse_selectors,
 )
-from federation.apiserver.admission.requests import AdmissionRequest, Rule, find_version, parse_rules
+from federation.apiserver.admission.requests import AdmissionRequest, Rule, find_version, is_object, parse_rules
 from federation.apiserver.semantics.cel.admission import environment
 from federation.apiserver.verbs.requestoptions import DeleteOptions, WriteOptions
 
@@ -134,7 +134,7 @@ class Webhook:
             patched = apply_json_patch(orjson.loads(orjson.dumps(request.to_review(version)["object"])), operations)
         except (binascii.Error, ValueError, TypeError, ApiError) as error:
             raise WebhookFailed(f"the patch cannot be applied: {error}") from error
-        if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
+        if not is_object(patched, request.obj or {}):
             raise WebhookFailed("the patch does not leave an object")
         return request.from_version(patched, version)
 

@@ -26,11 +26,13 @@ from federation.apiserver.auth.identity import ANONYMOUS, Attributes
 from federation.apiserver.auth.impersonation import impersonate
 from federation.apiserver.http.asgi import Disconnected, Receive, Request, Scope, Send, Trail
 from federation.apiserver.http.bodies import BodyLimits
+from federation.apiserver.http.connections import ConnectAdmission
 from federation.apiserver.http.connectionshares import SYSTEM, to_owner
-from federation.apiserver.http.connectors import Connector, Connectors
+from federation.apiserver.http.connectors import Connector, Connectors, rest_of
 from federation.apiserver.http.flowcontrol import Flow, FlowControl, FlowControlOptions
 from federation.apiserver.http.foreignpages import check_page
 from federation.apiserver.http.health import Check
+from federation.apiserver.http.hiddencontent import ContentRule, HiddenContent
 from federation.apiserver.http.looptime import LoopTime, LoopTimeOptions
 from federation.apiserver.http.nonresource import AUTHORIZE, CHARGE, HOLD, PUBLIC, SERVER, USER, Mount, NonResourcePaths
 from federation.apiserver.http.parameters import timeout_s
@@ -87,6 +89,8 @@ class AppOptions:
     loop_time: LoopTimeOptions = field(default_factory=LoopTimeOptions)
     listed_by_name: frozenset[tuple[str, str]] = frozenset()
     """Group and plural of resources of which a list has the objects that the user may list by name, instead of 403."""
+    contents: ContentRule | None = None
+    """Which objects of any kind need the right to read another resource, because of their content."""
     confined_users: Mapping[str, str] = field(default_factory=dict)
     """By the beginning of user names: the first segment of the only paths that these users may request."""
 
@@ -125,8 +129,12 @@ class App:
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._watches = WatchServer(registry, clock)
-        self._resources = RESTHandlers(registry, self._watches, clock=clock, limits=limits, readers=readers)
+        hidden = HiddenContent(authorizer, options.contents)
+        self._resources = RESTHandlers(
+            registry, self._watches, clock=clock, limits=limits, readers=readers, hidden=hidden
+        )
         self._pod_commands = PodCommands(registry, authorizer, locate_pods, readers)
+        self._connect_admission = ConnectAdmission(registry)
         self._reviews = Reviews(authenticator, authorizer, limits=limits)
         self._token_requests = TokenRequests(registry, authenticator.tokens, clock=clock, limits=limits)
         self._aggregator = aggregator
@@ -355,10 +363,17 @@ class App:
             # A handshake is a GET, but what it opens carries commands. Kubernetes asks for this verb too.
             await self._authorize_resource(request, path, to_attributes(path, "create"), connector)
         if connector.is_stream(request, path):
-            await self._serve_stream(request, flow, partial(connector.serve, request, path, timeout_s=None))
+            await self._serve_stream(request, flow, partial(self._serve_connection, request, path, connector, None))
             return
-        timeout_s = self._deadline_s(request)
-        await self._seated(request, flow, partial(connector.serve, request, path, timeout_s=timeout_s))
+        serve = partial(self._serve_connection, request, path, connector, self._deadline_s(request))
+        await self._seated(request, flow, serve)
+
+    async def _serve_connection(
+        self, request: Request, path: ResourcePath, connector: Connector, timeout_s: float | None
+    ) -> None:
+        below = rest_of(request, path) if connector.forwards else ""
+        await self._connect_admission.admit(request, path, below, is_forwarding=connector.forwards)
+        await connector.serve(request, path, timeout_s=timeout_s)
 
     async def _serve_stream(self, request: Request, flow: Flow | None, serve: Serve) -> None:
         authorization = request.headers.get(b"authorization", b"")

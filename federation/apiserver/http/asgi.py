@@ -106,6 +106,10 @@ class Request:
             self._query = parse_query(self.scope["query_string"])
         return self._query
 
+    def replace_query(self, raw: bytes) -> None:
+        """Go on with another query string."""
+        self.scope["query_string"], self._query = raw, None
+
     @property
     def audit_id(self) -> str:
         """The id in the response's Audit-Id header, which the client may choose."""

@@ -34,6 +34,11 @@ class Connector(Protocol):
         """
         ...
 
+    @property
+    def forwards(self) -> bool:
+        """Whether the path below the subresource is one of another API server."""
+        ...
+
     async def serve(self, request: Request, path: ResourcePath, *, timeout_s: float | None) -> None:
         """Answer an authorized request, within `timeout_s` unless that is None; raise an ApiError to refuse it."""
         ...

@@ -13,6 +13,7 @@ from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
 from federation.apiserver.http.asgi import Request
 from federation.apiserver.http.bodies import BodyLimits, mapping_field, read_object, string_list_field
 from federation.apiserver.http.negotiation import negotiate_object
+from federation.apiserver.http.parameters import to_write_options
 from federation.apiserver.http.statuserrors import method_not_allowed
 from federation.apiserver.registry.registry import Registry
 
@@ -44,18 +45,19 @@ class TokenRequests:
             raise method_not_allowed()
         obj, _ = await read_object(request, self._limits)
         representation = negotiate_object(request.headers.get(b"accept", b""))
-        value = await self._issue(path.namespace, path.name, obj)
+        value = await self._issue(request, path.namespace, path.name, obj)
         await request.respond_json(201, value, content_type=representation.content_type)
 
-    async def _issue(self, namespace: str, name: str, obj: Object) -> Object:
+    async def _issue(self, request: Request, namespace: str, name: str, obj: Object) -> Object:
         """Return the completed TokenRequest; NotFound, Invalid, or Conflict (bound object with another uid)."""
         tokens = self._tokens
         if tokens is None:
             raise not_served()
+        account = await self._get("serviceaccounts", namespace, name)
+        obj = await self._admitted(request, account, obj)
         spec = mapping_field(obj, "spec")
         audiences = string_list_field(spec, "audiences")
         requested_s = _requested_s(spec, name)
-        account = await self._get("serviceaccounts", namespace, name)
         bound = await self._bound_object(namespace, spec.get("boundObjectRef"))
         expires_s = min(requested_s, _ISSUED_S_MAX)
         now = self._clock.now()
@@ -79,6 +81,19 @@ class TokenRequests:
             },
             "status": {"token": token, "expirationTimestamp": to_rfc3339(now + timedelta(seconds=expires_s))},
         }
+
+    async def _admitted(self, request: Request, account: Object, obj: Object) -> Object:
+        info = self._registry.kinds.lookup("", "v1", "serviceaccounts")
+        options = to_write_options(
+            request.query,
+            request.header(b"user-agent"),
+            request.warnings,
+            "CreateOptions",
+            request.user.to_info,
+            request.audit_annotations,
+        )
+        posted = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", **obj}
+        return await self._registry.admit_posted(info, account, posted, options, subresource="token")
 
     async def _bound_object(self, namespace: str, reference: Any) -> tuple[str, str, str] | None:
         """Return kind, name and uid of the object that the token is bound to, None without one."""

@@ -272,6 +272,27 @@ class Registry:
         _check_verb(info, "deletecollection", "")
         return await self._deleter.delete_collection(info, namespace, list_options, options)
 
+    @property
+    def has_admission(self) -> bool:
+        """Whether a policy or webhook is configured."""
+        return self._admission.is_active
+
+    @translated
+    async def admit_connection(
+        self, info: KindInfo, namespace: str, name: str, wanted: Object, options: WriteOptions, *, subresource: str
+    ) -> Object:
+        """Return the options of a connection after admission; ApiError. The object may be in another cluster."""
+        return await self._admission.admit_connection(info, namespace, name, wanted, options, subresource=subresource)
+
+    @translated
+    async def admit_posted(
+        self, info: KindInfo, parent: Object, posted: Object, options: WriteOptions, *, subresource: str
+    ) -> Object:
+        """Return an object that is posted to a subresource and not stored, after admission; ApiError."""
+        if not self._admission.is_active:
+            return posted
+        return await self._admission.admit_posted(info, parent, posted, options, subresource=subresource)
+
     def watch(self, info: KindInfo, namespace: str, options: ListOptions) -> AsyncGenerator[WatchBatch, None]:
         """Yield batches of ("ADDED"|"MODIFIED"|"DELETED"|"BOOKMARK", bytes); Expired when the start is too old."""
         _check_verb(info, "watch", "")

@@ -93,7 +93,7 @@ class Bindings:
         bound = _Bound(compile_policy(policy), selectors, earlier, found.reach)
         self._policies[reference] = bound
         if reference.namespace and not error:
-            error = _guarded_selectors(policy)
+            error = guarded_selectors(policy)
         if selectors.entries or (earlier is not None and earlier.selectors.entries):
             self._selecting.setdefault(reference.namespace, {})[reference] = bound
         return error
@@ -170,7 +170,7 @@ def _is_guarded(kind: GroupKind) -> bool:
     return kind.group == _RBAC or kind in _QUOTAS
 
 
-def _guarded_selectors(policy: Mapping[str, Any]) -> str:
+def guarded_selectors(policy: Mapping[str, Any]) -> str:
     """Return what is wrong with the selectors of a namespaced policy that name kinds it cannot override."""
     for index, entry in enumerate((policy.get("spec") or {}).get("resourceSelectors") or ()):
         if _is_guarded(kind := group_kind_of(entry)):

@@ -9,6 +9,7 @@ from federation.apimachinery.fielderrors import Causes, forbidden, immutable, in
 from federation.apimachinery.finalizers import NAMESPACE_CONTENT
 from federation.apimachinery.objectmeta import validate_labels
 from federation.apimachinery.resources import Object
+from federation.apimachinery.wellknown import NAMESPACE_NAME_LABEL
 from federation.apiserver.semantics.strategies.base import StatusFields, Strategy
 from federation.apiserver.semantics.validation.fieldrules import Rule, has_known_finalizers
 from federation.apiserver.semantics.validation.kindwarnings import (
@@ -28,7 +29,6 @@ from federation.apiserver.semantics.validation.quotavalidation import validate_s
 from federation.apiserver.semantics.validation.selectorvalidation import validate_taints
 
 _PROTECTED = frozenset({"default", "kube-system", "kube-public"})
-_NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 class NamespaceStrategy(Strategy):
@@ -44,7 +44,7 @@ class NamespaceStrategy(Strategy):
             labels = obj["metadata"].get("labels")
             if labels is None:
                 labels = obj["metadata"]["labels"] = {}
-            labels[_NAME_LABEL] = name
+            labels[NAMESPACE_NAME_LABEL] = name
 
     def prepare_create(self, obj: Object) -> None:
         finalizers = (obj.get("spec") or {}).get("finalizers") or []
