@@ -1,4 +1,4 @@
-"""Measure the store: writes per second and CPU per write with 64 writers, latency of a single writer, reads, fan-out.
+"""Measure the store: writes per second and CPU per write with 64 writers, latency and CPU of a single one, reads, fan-out.
 
 `python benchmarks/store.py [--url sqlite:///PATH | postgresql://…] [--writes N]`. Without --url: SQLite in a temporary
 directory. The last line is one JSON object. `bare_sync_ms` is the disk's time for one synced write, the lower bound for
@@ -147,7 +147,9 @@ async def run(url: str, folder: Path, count: int) -> Results:
     running = asyncio.create_task(store.run())
     await store.ready()
     results: Results = {"bare_sync_ms": bare_sync_ms(folder)}
+    before = cpu_s()
     single = await measure_single(store, "single")
+    results["single_cpu_ms_per_write"] = (cpu_s() - before) / len(single) * 1_000
     results |= {"single_p50_ms": percentile(single, 0.5), "single_p99_ms": percentile(single, 0.99)}
     results |= await measure_writes(store, count)
     results |= await measure_reads(store)

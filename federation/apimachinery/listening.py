@@ -2,7 +2,8 @@
 
 A silence is evidence only while an answer could have arrived. A process that stood still, a machine that was suspended
 and a database that answers no request say nothing about a member or a leader. `Silence` counts from one look to the
-next, and at most a step each time; `Presence` looks at regular times and so knows how long this process was away.
+next, and at most a step each time; `Presence` looks at regular times and so knows how long this process was away. Its
+`present_s` is the clock of waits in memory.
 `Patience` is the timeout of a command. `Wait` is for waits that are stored and survive a restart; `Looks` says whether
 the process was away between two looks.
 
@@ -90,6 +91,7 @@ class Presence:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._away_s = 0.0
+        self._lost_s = 0.0
         self._due_s: float | None = None
         self._back_at: datetime | None = None
         self._listeners: list[Callable[[], None]] = []
@@ -99,6 +101,13 @@ class Presence:
         """The seconds that the process was away since it started, up to now."""
         late_s = 0.0 if self._due_s is None else self._clock.monotonic() - self._due_s
         return self._away_s + (late_s if late_s > _STEP_S_MAX - _PERIOD_S else 0.0)
+
+    @property
+    def present_s(self) -> float:
+        """Return a monotonic time that stands still while the process is away, up to now."""
+        now_s = self._clock.monotonic()
+        late_s = 0.0 if self._due_s is None else now_s - self._due_s
+        return now_s - self._lost_s - max(0.0, late_s - (_STEP_S_MAX - _PERIOD_S))
 
     @property
     def back_at(self) -> datetime | None:
@@ -117,10 +126,9 @@ class Presence:
                 began_s, began_at = self._clock.monotonic(), self._clock.now()
                 self._due_s = began_s + _PERIOD_S
                 await self._clock.sleep(_PERIOD_S)
-                passed_s = max(
-                    self._clock.monotonic() - began_s,
-                    (self._clock.now() - began_at).total_seconds(),
-                )
+                counted_s = self._clock.monotonic() - began_s
+                self._lost_s += max(0.0, counted_s - _STEP_S_MAX)
+                passed_s = max(counted_s, (self._clock.now() - began_at).total_seconds())
                 if passed_s > _STEP_S_MAX:
                     self._away_s += passed_s - _PERIOD_S
                 if passed_s >= _PERIOD_S + AWAY_S:

@@ -72,6 +72,7 @@ class Deletion:
         self._guard = guard
         self._recorder = depot.host.recorder
         self._clock = depot.host.clock
+        self._presence = depot.host.presence
         self._since_s: dict[Key, float] = depot.kept.of_deletion({})
         self._unanswered_s: dict[Key, dict[str, float]] = depot.kept.of_deletion({})
         """Since when which clusters have not answered, by object."""
@@ -119,7 +120,7 @@ class Deletion:
         The time counts from the first reconcile without an answer since the last one with an answer. A deletion that
         has taken long does not make a short gap, such as a cache that is filled again, a silence.
         """
-        now_s, statuses = self._clock.monotonic(), propagation.statuses
+        now_s, statuses = self._presence.present_s, propagation.statuses
         before = self._unanswered_s.get(key, {})
         since_s = {name: before.get(name, now_s) for name, status in statuses.items() if status in _UNANSWERED}
         self._unanswered_s[key] = since_s

@@ -5,9 +5,10 @@ Limits of size are for a file and a function, and there is none for the whole: d
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pytest
+from tests.support.clocks import IN_MEMORY, MEASURES, REASONS
 from tests.support.sources import Source, product, sources, suite
 
 pytestmark = pytest.mark.xdist_group("syntax trees")
@@ -253,3 +254,31 @@ def test_no_module_basename_occurs_more_than_twice() -> None:
         found.setdefault(source.name.rpartition("/")[2].removesuffix(".py"), []).append(source.name)
     offenders = {name: places for name, places in found.items() if len(places) > 2 and name not in repeated}
     _none(f"{name}: {', '.join(places)}" for name, places in offenders.items())
+
+
+_NO_CONTROL_PLANE = ("apiserver/", "simulator/", "twin/")
+"""A server, simulated clusters, and copies of a fleet."""
+
+
+def _control_plane() -> Iterator[tuple[str, Source]]:
+    for source in product():
+        name = source.name.removeprefix("federation/")
+        if name != source.name and not name.startswith(_NO_CONTROL_PLANE):
+            yield name, source
+
+
+def _measures(source: Source) -> bool:
+    calls = (node.func for node in ast.walk(source.tree) if isinstance(node, ast.Call))
+    return any(isinstance(called, ast.Attribute) and called.attr in MEASURES for called in calls)
+
+
+def test_each_clock_has_a_reason() -> None:
+    listed = [name for names in REASONS.values() for name in names]
+    assert len(listed) == len(set(listed))
+    found = {name for name, source in _control_plane() if source.has(r"monotonic|total_seconds") and _measures(source)}
+    assert found - set(listed) == set(), "count with Silence, Patience, Wait or Presence.present_s, or list the reason"
+    assert set(listed) - found == set(), "it measures no time any more"
+
+
+def test_waits_in_memory_stand_still_with_the_process() -> None:
+    assert {name for name, source in _control_plane() if source.has(r"\.present_s\b")} == set(IN_MEMORY)

@@ -124,6 +124,22 @@ async def test_the_old_copy_stays_until_the_new_one_is_healthy() -> None:
         await until_gone_from(world, home)
 
 
+async def test_a_new_copy_is_not_late_because_no_process_looked_at_it() -> None:
+    async with a_healthy_app(moving("east", "north", "west", maxMoves=1)) as (world, home):
+        await spoil(world, "east", "north", "west")
+        await world.until_equal(lambda: moves(world), {home})
+        await world.pass_time(20)
+        await world.stop()
+        await world.clock.advance(3600)
+        await world.restart()
+        await world.pass_time(200)
+        assert home in await world.replicas("web"), "half of the grace time is left"
+        await world.pass_time(200)
+        await until_gone_from(world, home)
+        await heal(world)
+        await world.until_available("web", 2)
+
+
 async def moves(world: World) -> set[str]:
     """Return the clusters that the workload has left."""
     federated = await world.federated("web")

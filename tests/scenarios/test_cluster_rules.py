@@ -108,6 +108,22 @@ async def test_a_flapping_condition_moves_nothing() -> None:
         assert await world.replicas("web") == {"east": 2, "west": 2}
 
 
+async def test_a_rule_has_not_held_while_no_process_looked() -> None:
+    async with a_world(members=("east", "west")) as world:
+        await running(world)
+        await world.create(CLUSTER_TAINT_POLICIES, a_rule(CLUSTER_TAINT_POLICIES, taints=[TAINT], holdSeconds=600))
+        await label(world, "east", "sick")
+        await world.pass_time(30)
+        await world.stop()
+        await world.clock.advance(7200)
+        await world.restart()
+        await world.until_ready("east", "west")
+        await world.pass_time(200)
+        assert await taints(world, "east") == [], "it may have been clear meanwhile"
+        await world.pass_time(150)
+        assert await taints(world, "east") == ["network"]
+
+
 async def test_a_budget_and_a_freeze_hold_what_a_rule_would_move() -> None:
     async with a_world(members=("east", "west")) as world:
         await running(world)

@@ -92,6 +92,7 @@ class Reconciler:
         self._members = host.members
         self._recorder = host.recorder
         self._clock = host.clock
+        self._presence = host.presence
         self._options = options
         self._watch = watch
         self._cluster = cluster
@@ -119,7 +120,7 @@ class Reconciler:
         workload = Workload(federated, type_, threshold_s, memory.shapes)
         observed = self._observe(workload, before)
         rules = self._trial_rules(annotations, memory.info, observed, threshold_s)
-        now_s = self._clock.monotonic()
+        now_s = self._presence.present_s
         memory.info = after = self._revise(before, observed, rules, now_s, memory, workload.total)
         unobserved = {cluster for cluster, found in observed.items() if found is None}
         self._watch(key, frozenset(observed if _has_unschedulable(observed) else unobserved | after.estimates.keys()))

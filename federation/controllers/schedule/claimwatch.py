@@ -128,14 +128,14 @@ class ClaimWatch:
         )
         if informer is not None and self._informers.get(cluster) is not informer:
             self._informers[cluster] = informer
-            self._asked_s[cluster] = self._host.clock.monotonic()
+            self._asked_s[cluster] = self._host.presence.present_s
             informer.add_index(_STEM, stems_of)
             informer.add_handler(self._on_claim)
         return informer
 
     def _is_asked_lately(self, cluster: str) -> bool:
         asked_s = self._asked_s.get(cluster)
-        return asked_s is None or self._host.clock.monotonic() - asked_s < _LISTED_S
+        return asked_s is None or self._host.presence.present_s - asked_s < _LISTED_S
 
     def _recorded(self, key: Key, federated: Object, wanted: ClaimNames) -> set[str]:
         """Return the clusters that had the object, or a claim of it, by the Leftovers; not members by another name."""

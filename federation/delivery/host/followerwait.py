@@ -45,7 +45,7 @@ class FollowerReadiness:
         self._types = host.objects.types
         self._member_objects = member_objects
         self._recorder = host.recorder
-        self._clock = host.clock
+        self._presence = host.presence
         self._wait_s = wait_s
         self._enqueue = enqueue
         self._services = ServiceReadiness(host, member_objects, kept)
@@ -67,7 +67,7 @@ class FollowerReadiness:
                 for reference in needs
                 if (follower := self._missing_object(federated, cluster, reference)) is not None
             }
-        now_s = self._clock.monotonic()
+        now_s = self._presence.present_s
         since_s = self._record_missing(key, cluster, missing, now_s)
         if not missing:
             return None
@@ -110,7 +110,7 @@ class FollowerReadiness:
             for reference, clusters in lead.followers.items()
             if not has_recorded_kept(self._follower(leader.namespace, reference), leader, clusters)
         ]
-        now_s = self._clock.monotonic()
+        now_s = self._presence.present_s
         waited_s = now_s - self._release_since_s.setdefault(key, now_s)
         if not late or waited_s >= self._wait_s:
             return None

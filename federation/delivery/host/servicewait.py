@@ -33,12 +33,12 @@ class ServiceReadiness:
         self._objects = host.objects
         self._member_objects = member_objects
         self._recorder = host.recorder
-        self._clock = host.clock
+        self._presence = host.presence
         self._since_s: dict[Key, dict[str, float]] = kept.by_object({})
 
     def wait(self, key: Key, federated: Object, cluster: str, desired: Mapping[str, Any]) -> tuple[str, float] | None:
         """Return what a creation waits for and when to look again, None if the object may be created now."""
-        now_s = self._clock.monotonic()
+        now_s = self._presence.present_s
         for service in called_services(desired):
             limit_s = self._patience_s(service, cluster)
             waited_s = now_s - self._since_s.setdefault(key, {}).setdefault(cluster, now_s) if limit_s else 0.0

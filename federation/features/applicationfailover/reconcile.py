@@ -12,6 +12,7 @@ from prometheus_client import Counter
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
+from federation.apimachinery.listening import Looks
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.features.applicationfailover.names import (
     EVENT_MOVES,
@@ -25,6 +26,7 @@ from federation.features.applicationfailover.rules.decide import (
     Verdict,
     decide,
     is_settled,
+    with_half_left,
     without_ended_purges,
 )
 from federation.planning.failover.application import (
@@ -60,6 +62,8 @@ class Reconciler:
         self._members = host.members
         self._recorder = host.recorder
         self._clock = host.clock
+        self._presence = host.presence
+        self._looks: Looks[Key] = Looks(host.presence)
         self._compile = compile_
         self._cluster = cluster
         self._evidence: dict[Key, Mapping[str, Evidence]] = {}
@@ -74,6 +78,8 @@ class Reconciler:
             return DONE
         rules, before = rules_of(federated), record_of(federated)
         situation = self._situation(federated, type_)
+        if rules is not None and self._looks.was_away(key):
+            before = with_half_left(before, rules.grace_s, situation.now)
         if rules is None:
             self._forget(key)
             await self._end(key, federated, before, situation)
@@ -98,6 +104,7 @@ class Reconciler:
     def _forget(self, key: Key) -> None:
         self._evidence.pop(key, None)
         self._templates.pop(key, None)
+        self._looks.forget(key)
 
     def _situation(self, federated: Object, type_: FederatedType) -> Situation:
         placed = current_clusters(federated, type_)
@@ -109,7 +116,7 @@ class Reconciler:
             placed,
             observed,
             self._clock.now(),
-            self._clock.monotonic(),
+            self._presence.present_s,
             frozenset(placed) | departed_clusters(federated),
         )
 
@@ -142,7 +149,7 @@ class Reconciler:
         self, record: ApplicationRecord, rules: ApplicationRules, evidence: Mapping[str, Evidence], federated: Object
     ) -> ApplicationRecord:
         """Return the record without state with which a copy was healthy: later copies do not start from it."""
-        now_s = self._clock.monotonic()
+        now_s = self._presence.present_s
         good = {name for name, each in evidence.items() if is_settled(each, rules, now_s)}
         if record.state is None or not any(name in good for name in handed_states(federated)):
             return record

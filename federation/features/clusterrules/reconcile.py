@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.listening import Looks
 from federation.apimachinery.resources import Object
 from federation.features.clusterrules.names import EVENT_RULE_ACTIVE, EVENT_RULE_CLEARED
 from federation.features.clusterrules.rules.ruleset import Change, Rule, is_ruled, plan_cluster
@@ -32,6 +33,7 @@ class Reconciler:
         self._client = host.client
         self._recorder = host.recorder
         self._clock = host.clock
+        self._looks: Looks[str] = Looks(host.presence)
         self._clusters = clusters
         self._rules = rules
         self.assumed: AssumeCache[str] = AssumeCache(cluster)
@@ -40,9 +42,11 @@ class Reconciler:
         """Write the taints and states of a cluster if they change."""
         cluster = self.assumed.get(name)
         if cluster is None or not is_ruled(cluster):
+            self._looks.forget(name)
             return DONE
         others = [self._newest(each) for each in self._clusters() if each["metadata"]["name"] != name]
-        plan = plan_cluster(cluster, self._rules(), others, self._clock.now())
+        was_away = self._looks.was_away(name)
+        plan = plan_cluster(cluster, self._rules(), others, self._clock.now(), was_away=was_away)
         if plan.is_changed:
             version = cluster["metadata"]["resourceVersion"]
             patch: Object = {"metadata": {"resourceVersion": version, "annotations": dict(plan.annotations)}}

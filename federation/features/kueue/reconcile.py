@@ -92,7 +92,7 @@ class Reconciler:
         known = self._choices.get(key)
         if known is None or known.cluster != cluster:
             now_s = self._host.clock.monotonic()
-            self._choices[key] = _Choice(cluster, now_s)
+            self._choices[key] = _Choice(cluster, self._host.presence.present_s)
             self._assumed.assume_whole(key, pods_by_request(pending.unit.pods), (), (cluster,), now_s)
             self._tell(key, workload, NORMAL, EVENT_NOMINATED, f"cluster {cluster} has room and quota for its pods")
         return Result(_PATIENCE_S)
@@ -115,11 +115,12 @@ class Reconciler:
     def _choose(self, key: Key, pending: Pending) -> tuple[str, str]:
         """Return the worker, or "" and the reason why there is none."""
         now_s, known = self._host.clock.monotonic(), self._choices.get(key)
+        present_s = self._host.presence.present_s
         unit = pending.unit
         if not pending.candidates:
             return "", "no cluster of the MultiKueueConfig is in the namespace's project"
         lacks = {name: text for name in pending.candidates if (text := self._lacking(name, pending))}
-        if known is not None and now_s - known.since_s >= _PATIENCE_S:
+        if known is not None and present_s - known.since_s >= _PATIENCE_S:
             lacks[known.cluster] = "it was nominated and did not admit the Workload in time"
         usable = frozenset(pending.candidates).difference(lacks)
         current = {name: None for name in unit.current if name in usable and self._may_stay(pending)}

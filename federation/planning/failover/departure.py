@@ -5,7 +5,7 @@ its pods run, and make room step by step. A cluster with one of our other NoExec
 not run. One that is not ready for a reason of ours is neither, whatever taints it has: only a drain empties it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -60,11 +60,13 @@ def evicting_of(cluster: Mapping[str, Any]) -> Evicting | None:
     is_ready = state is not None and state.is_ready
     is_at_fault = state is not None and not is_ready and not state.is_lost
     drained = [taint for taint in taints if taint.get("key") == names.TAINT_DRAIN]
+    lost = [taint for taint in taints if taint.get("key") in _LOST]
     if is_ready and not drained:
         drained = [taint for taint in taints if taint.get("key") not in _LOST]
     return Evicting(
         str(cluster["metadata"]["name"]),
-        min(_time_of(taint.get("timeAdded")) for taint in drained or taints),
+        # What a drained cluster that is lost has to wait for counts from its loss, and not from the drain before it.
+        max(_since(group) for group in (drained or taints, lost) if group),
         bool(drained),
         is_ready,
         None if is_ready or state is None else state.since,
@@ -126,6 +128,10 @@ def _refusal(tolerance: Tolerance, rules: FailoverRules) -> Stay:
     if rules.mode is FailoverMode.NEVER:
         return Stay(StayReason.NEVER, "its policy says failover.mode: Never")
     return Stay(StayReason.STATE, f"{tolerance.state}; with failover.mode: Auto its policy lets it leave")
+
+
+def _since(taints: Iterable[Mapping[str, Any]]) -> datetime:
+    return min(_time_of(taint.get("timeAdded")) for taint in taints)
 
 
 def _time_of(text: Any) -> datetime:

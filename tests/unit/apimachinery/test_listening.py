@@ -96,6 +96,23 @@ async def test_a_process_that_stands_still_is_away_at_once_and_not_twice() -> No
     task.cancel()
 
 
+async def test_a_wait_in_memory_stands_still_while_the_process_is_away() -> None:
+    clock = ManualClock()
+    presence, task = await _present(clock)
+    await clock.advance(10.5)
+    before_s = presence.present_s
+    assert before_s == pytest.approx(clock.monotonic())
+    clock.skip(30.0)
+    assert presence.present_s == pytest.approx(before_s + 1, abs=0.5), (
+        "other tasks may run before the one that measures"
+    )
+    await clock.advance(0.1)
+    assert presence.present_s == pytest.approx(before_s + 1, abs=0.6)
+    await clock.advance(100)
+    assert presence.present_s == pytest.approx(before_s + 101, abs=0.6)
+    task.cancel()
+
+
 async def test_a_suspended_machine_is_away_although_its_monotonic_clock_stands_still() -> None:
     clock = ManualClock()
     skewed = SkewedClock(clock)

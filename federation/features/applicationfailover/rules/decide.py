@@ -14,6 +14,7 @@ from msgspec import structs
 
 from federation.apimachinery.annotationrecords import to_time
 from federation.apimachinery.clock import to_rfc3339
+from federation.apimachinery.listening import Wait
 from federation.features.applicationfailover.names import (
     REASON_BAD_TEMPLATE,
     REASON_HEALTHY,
@@ -204,6 +205,15 @@ def _choose(
 def _left_text(record: ApplicationRecord) -> str:
     left = sorted(record.evicted)
     return f"it left {', '.join(left)}, where it was unhealthy" if left else ""
+
+
+def with_half_left(record: ApplicationRecord, grace_s: float, now: datetime) -> ApplicationRecord:
+    """Return the record after a time in which nobody looked at new copies: old ones wait for half of the grace time."""
+    purges = {
+        name: structs.replace(purge, at=to_time(Wait(purge.at).with_half_left(grace_s, now).since))
+        for name, purge in record.purges.items()
+    }
+    return structs.replace(record, purges=purges)
 
 
 def without_ended_purges(

@@ -20,6 +20,7 @@ from federation.features.clusterrules.rules.states import (
     is_forgotten,
     left_s,
     to_text,
+    with_half_left,
 )
 from federation.features.clusterrules.rules.taints import CORDON, plan_ruled_taints
 from federation.planning.clusters.ruledtaints import ruled_taints, taint_id
@@ -132,9 +133,17 @@ def record_of(cluster: Mapping[str, Any]) -> dict[str, Entry]:
 
 
 def plan_cluster(
-    cluster: Mapping[str, Any], rules: Iterable[Rule], others: Iterable[Mapping[str, Any]], now: datetime
+    cluster: Mapping[str, Any],
+    rules: Iterable[Rule],
+    others: Iterable[Mapping[str, Any]],
+    now: datetime,
+    *,
+    was_away: bool = False,
 ) -> ClusterPlan:
-    """Return what the rules make of a cluster; `others` are the other FederatedClusters."""
+    """Return what the rules make of a cluster; `others` are the other FederatedClusters.
+
+    `was_away`: for some time no process has looked at the cluster.
+    """
     before, taints = record_of(cluster), list((cluster.get("spec") or {}).get("taints") or ())
     ruled, ready = ruled_taints(cluster), [each for each in others if is_ruled(each)]
     entries: dict[str, Entry] = {}
@@ -143,7 +152,10 @@ def plan_cluster(
     cutting: list[str] = []
     times: list[float] = []
     for rule in sorted(rules, key=lambda rule: rule.name):
-        entry = _next_entry(rule, cluster, before.get(rule.name, Entry()), ready, ruled, now)
+        entry = before.get(rule.name, Entry())
+        if was_away:
+            entry = with_half_left(entry, rule.times, now)
+        entry = _next_entry(rule, cluster, entry, ready, ruled, now)
         if entry.is_in_force is not before.get(rule.name, Entry()).is_in_force:
             changes.append(Change(rule, entry.is_in_force))
         if entry.is_in_force:

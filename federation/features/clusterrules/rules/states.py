@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from federation.apimachinery.clock import from_rfc3339, to_rfc3339
+from federation.apimachinery.listening import Wait
 from federation.features.clusterrules.rules.matching import Verdict
 
 _NOTIFY_S = 3600
@@ -93,6 +94,17 @@ def advance(entry: Entry, verdict: Verdict, times: Times, now: datetime, *, has_
     if is_over and (following is State.CLEARING or has_place):
         return replace(entry, state=ELAPSED[following], since=now)
     return replace(entry, state=following, since=None if following is State.CALM and not entry.told else since)
+
+
+def with_half_left(entry: Entry, times: Times, now: datetime) -> Entry:
+    """Return the entry after a time in which no process looked at the cluster: half of each time is left at least.
+
+    Whether the rule held all the while is not known, and a webhook could not be called.
+    """
+    if entry.since is None or entry.state is State.ACTIVE:
+        return entry
+    limit_s = times.of(entry.state) if entry.state in ELAPSED else _NOTIFY_S
+    return replace(entry, since=Wait(entry.since).with_half_left(limit_s, now).since)
 
 
 def left_s(entry: Entry, times: Times, now: datetime) -> float | None:

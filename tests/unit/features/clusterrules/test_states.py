@@ -18,6 +18,7 @@ from federation.features.clusterrules.rules.states import (
     is_forgotten,
     left_s,
     to_text,
+    with_half_left,
 )
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
@@ -109,3 +110,16 @@ def test_what_webhooks_were_told_is_remembered_for_an_hour() -> None:
     assert not is_forgotten(ended, NOW + timedelta(seconds=3900))
     assert is_forgotten(ended, NOW + timedelta(seconds=3901))
     assert run((0, C), (300, C), entry=active).news == ""
+
+
+def test_after_a_time_without_a_look_half_of_each_time_is_left() -> None:
+    late = NOW + timedelta(hours=3)
+    pending = with_half_left(Entry(State.PENDING, NOW), TIMES, late)
+    assert left_s(pending, TIMES, late) == 30
+    assert left_s(with_half_left(Entry(State.CLEARING, NOW), TIMES, late), TIMES, late) == 150
+    recent = Entry(State.PENDING, late - timedelta(seconds=10))
+    assert with_half_left(recent, TIMES, late) == recent
+    unsent = with_half_left(Entry(State.CALM, NOW, "Active"), TIMES, late)
+    assert not is_forgotten(unsent, late)
+    for entry in (Entry(), Entry(State.ACTIVE, NOW)):
+        assert with_half_left(entry, TIMES, late) == entry

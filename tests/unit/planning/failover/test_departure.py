@@ -105,6 +105,15 @@ def test_replicas_leave_a_lost_cluster_and_a_drained_one() -> None:
     assert not _stay(DRAINED)
 
 
+def test_the_grace_time_of_a_drained_cluster_that_is_lost_begins_with_the_loss() -> None:
+    cluster = _cluster(names.TAINT_DRAIN, names.TAINT_UNREACHABLE, added_s=60)
+    cluster["spec"]["taints"][0]["timeAdded"] = _ago(3600)
+    graceful = Tolerance(may_leave=True, grace_s=600.0)
+    assert _stay(cluster, graceful) == StayReason.GRACE
+    cluster["spec"]["taints"][1]["timeAdded"] = _ago(601)
+    assert not _stay(cluster, graceful)
+
+
 def test_a_halt_keeps_what_is_lost_and_not_what_is_drained() -> None:
     assert _stay(LOST, halt=HALT) == StayReason.HALTED
     assert not _stay(DRAINED, halt=HALT)
