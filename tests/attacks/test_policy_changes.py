@@ -1,19 +1,27 @@
 """Attack: a tenant forges which version of a policy objects have, or holds the change of objects that are not his."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.manifests import a_deployment, a_policy
+from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.tenants import MERGE, OURS, Tenants, tenants
 from tests.support.world import World, a_world
 
-from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
+from federation.api.names import CLUSTER_SELECTOR
+from federation.api.resources import (
+    CLUSTER_PROPAGATION_POLICIES,
+    DELIVERY_SUSPENSIONS,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+)
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.planning.waves.policychanges import SPEC_BYTES_MAX
 from federation.simulator.controllers.names import SIMULATOR_READY
 
+MOVABLE: Object = {"replicaRescheduling": {"avoidDisruption": False}, "rescheduleWhen": {"policyContentChanged": True}}
 RULES: Object = {"waves": [{"name": "few", "objects": 1}]}
 FORGED: Object = {
     "revision": 9,
@@ -100,3 +108,104 @@ def _broken(name: str) -> Object:
     made = a_deployment(name, 1)
     made["spec"]["template"]["metadata"]["annotations"] = {SIMULATOR_READY: "false"}
     return made
+
+
+@dataclass(frozen=True)
+class Sabotage:
+    """What a tenant does to his own objects while the administrator's change is under way."""
+
+    name: str
+    act: Callable[[World], Awaitable[None]]
+    is_before: bool = False
+    """Whether he does it before the wave, in the hope that it does not count as broken then."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+async def _breaks_his_template(world: World) -> None:
+    broken = {"spec": {"template": {"metadata": {"annotations": {SIMULATOR_READY: "false"}}}}}
+    await world.merge(DEPLOYMENTS, "web-1", broken)
+
+
+async def _asks_for_10000_cores(world: World) -> None:
+    container = {"name": "web", "image": "nginx", "resources": {"requests": {"cpu": "10000"}}}
+    await world.merge(DEPLOYMENTS, "web-1", {"spec": {"template": {"spec": {"containers": [container]}}}})
+
+
+async def _creates_a_broken_object(world: World) -> None:
+    await world.create(DEPLOYMENTS, _broken("late"))
+
+
+async def _selects_no_cluster(world: World) -> None:
+    nowhere = {"metadata": {"annotations": {CLUSTER_SELECTOR: '{"no":"cluster"}'}}}
+    await world.merge(DEPLOYMENTS, "web-1", nowhere)
+
+
+async def _overrides_it_himself(world: World) -> None:
+    path = "/spec/template/metadata/annotations"
+    override = an_override("west", path, {SIMULATOR_READY: "false"})
+    override["spec"]["resourceSelectors"][0]["name"] = "web-1"
+    override["spec"]["overrideRules"][0]["overriders"]["jsonpatch"][0]["operator"] = "add"
+    await world.create(OVERRIDE_POLICIES, override)
+
+
+async def _suspends_its_delivery(world: World) -> None:
+    suspension = {
+        "apiVersion": DELIVERY_SUSPENSIONS.api_version,
+        "kind": "DeliverySuspension",
+        "metadata": {"name": "mine", "namespace": "default"},
+        "spec": {
+            "reason": "no reason",
+            "owner": "tenant",
+            "until": "2035-01-01T00:00:00Z",
+            "objects": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web-1"}],
+        },
+    }
+    await world.create(DELIVERY_SUSPENSIONS, suspension)
+
+
+SABOTAGES = (
+    Sabotage("breaks his template", _breaks_his_template),
+    Sabotage("asks for 10,000 cores", _asks_for_10000_cores),
+    Sabotage("creates a broken object", _creates_a_broken_object),
+    Sabotage("selects no cluster", _selects_no_cluster),
+    Sabotage("overrides it himself", _overrides_it_himself),
+    Sabotage("suspends its delivery", _suspends_its_delivery),
+    Sabotage("has suspended its delivery", _suspends_its_delivery, is_before=True),
+)
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES, ids=str)
+async def test_what_a_tenant_changes_himself_during_a_wave_proves_nothing(sabotage: Sabotage) -> None:
+    """The gate soaks, so that what the tenant does happens after his objects have the new version."""
+    async with a_world(members=("east", "west")) as world:
+        waves = [{"name": "all", "gate": {"soakSeconds": 120}, "timeoutSeconds": 60}]
+        policy = a_policy({"east": 1}, reschedulePolicy=MOVABLE, changeRollout={"waves": waves})
+        policy |= {"kind": "ClusterPropagationPolicy", "metadata": {"name": "all"}}
+        await world.create(CLUSTER_PROPAGATION_POLICIES, policy)
+        for name in ("web-1", "web-2"):
+            await world.create(DEPLOYMENTS, a_deployment(name, 1))
+        await world.until_replicas("web-1", {"east": 1})
+        await world.settle()
+        if sabotage.is_before:
+            await sabotage.act(world)
+            await world.settle()
+        to_west: Any = {"spec": {"placement": [{"cluster": "west", "preferences": {"weight": 1}}]}}
+        await world.merge(CLUSTER_PROPAGATION_POLICIES, "all", to_west, namespace="")
+        await world.until_equal(lambda: _wave_of(world), "all")
+        if not sabotage.is_before:
+            await sabotage.act(world)
+        await world.pass_time(300)
+        assert (await _states(world))["all"] == "Complete 1"
+        assert await world.replicas("web-2") == {"west": 1}
+        if sabotage.act is _suspends_its_delivery:
+            await world.user.delete(DELIVERY_SUSPENSIONS, "mine", "default")  # so that the world ends as it must
+            await world.settle()
+
+
+async def _wave_of(world: World) -> str:
+    policy = await world.find(CLUSTER_PROPAGATION_POLICIES, "all", "")
+    record = ((policy or {}).get("status") or {}).get("changeRollout") or {}
+    started = [wave["name"] for wave in record.get("waves") or () if wave.get("bound")]
+    return str(started[-1]) if started else ""

@@ -20,8 +20,8 @@ class ChangeGate(Model):
     """Conditions on the objects of a wave that must hold before the next wave starts. Every given part must hold."""
 
     healthy: bool = True
-    """Whether all objects of the wave must be delivered and healthy in their clusters. One that was not before the wave
-    does not count."""
+    """Whether all objects of the wave must be delivered and healthy in their clusters. One that was not before the
+    wave, or that its users have changed since, does not count."""
     objectives: Annotated[
         list[RolloutObjective] | None,
         Field(
@@ -103,6 +103,8 @@ class ChangeWaveStatus(Model):
     stopped_at: DateTime | None = None
     """Since when no time counts against its timeout: its gate holds, its clusters cannot report, or the change is
     paused."""
+    taken_at: DateTime | None = None
+    """When it took its objects. What their users change from then on proves nothing."""
 
 
 class ChangeRolloutStatus(Model):
@@ -125,7 +127,8 @@ class ChangeRolloutStatus(Model):
     state: str
     """Complete, Progressing, Stopped, RollingBack or RolledBack."""
     unhealthy_before: list[str] | None = None
-    """Objects of the current wave that were not healthy before it."""
+    """Objects of the current wave that prove nothing: they were not healthy before it, or their users have changed them
+    since. NAMESPACE/* are all objects of a namespace."""
     waves: list[ChangeWaveStatus] | None = None
     """The waves, in order."""
 

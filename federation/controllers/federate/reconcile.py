@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 from federation.api import names
 from federation.api.federatedtype import Ending, FederatedType
 from federation.apimachinery import dotpaths
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import Invalid, NotFound
 from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
 from federation.apimachinery.ownerreferences import controller_of
@@ -91,6 +92,7 @@ class Reconciler:
         self._client = host.client
         self._objects = host.objects
         self._recorder = host.recorder
+        self._clock = host.clock
         self._source = source
         self._deleted = deleted
         self._expects_placement = expects_placement
@@ -224,6 +226,7 @@ class Reconciler:
         patch = builder.plan_update(source, federated, type_, idle=self._idle(source, federated))
         if patch is None:
             return
+        patch["metadata"]["annotations"][names.EDITED_AT] = to_rfc3339(self._clock.now())
         await write_history(self._client, type_, source, federated)
         part, changed = rollout_part(type_), dotpaths.get(patch, ("spec", "template"))
         if part is not None and changed and effective_placement(federated) and part.of(changed):

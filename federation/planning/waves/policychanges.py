@@ -34,7 +34,8 @@ class ChangeWave:
     """The progress of a wave: the objects that match `labels` and whose hash is at most `bound`, "" before its start.
 
     `objects` is their number at the start. One that is done without `held_since` was passed by approval. `started_at`
-    is moved forward by the time that does not count against the timeout; since `stopped_at` no time counts.
+    is moved forward by the time that does not count against the timeout; since `stopped_at` no time counts. `taken_at`
+    stays: what users change in its objects from then on proves nothing.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ChangeWave:
     held_since: datetime | None = None
     is_done: bool = False
     stopped_at: datetime | None = None
+    taken_at: datetime | None = None
 
     def waited(self, now: datetime, *, counts: bool) -> "ChangeWave":
         """Return the wave after a look at it: the time until the next look counts against its timeout, or not."""
@@ -57,7 +59,8 @@ class ChangeRecord:
     """The last change of a policy. `content` is a hash of the spec that it is about; `earlier` the version before it.
 
     `earlier` is a policy object with its spec and a few annotations. When the change is complete, it is the present
-    version. `unhealthy` are objects of the current wave that were not healthy before it.
+    version. `unhealthy` are objects of the current wave that prove nothing, because they were not healthy before it or
+    their users have changed them since; `NAMESPACE/*` are all of a namespace.
     """
 
     revision: int
@@ -226,6 +229,7 @@ def record_of(policy: Mapping[str, Any]) -> ChangeRecord | None:
                 _time(wave, "heldSince"),
                 bool(wave.get("isDone")),
                 _time(wave, "stoppedAt"),
+                _time(wave, "takenAt"),
             )
             for wave in stored.get("waves") or ()
         ),
@@ -249,6 +253,7 @@ def to_status(record: ChangeRecord) -> dict[str, Any]:
                 "heldSince": wave.held_since,
                 "isDone": wave.is_done,
                 "stoppedAt": wave.stopped_at,
+                "takenAt": wave.taken_at,
             }
         )
         for wave in record.waves

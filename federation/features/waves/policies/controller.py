@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import Object, Resource
 from federation.apimachinery.selectors import SelectorError
 from federation.features.waves.metricsgate import MetricsGate
 from federation.features.waves.policies.objectlook import Observer
 from federation.features.waves.policies.reconcile import Reconciler
+from federation.guard.suspensions import Suspensions
 from federation.planning.overrides.policymatching import Bindings
 from federation.planning.status.copyhealth import Compile
 from federation.planning.waves.policychanges import FIELD, record_of
@@ -60,10 +62,20 @@ class PolicyChangeController:
         self._informers = {resource: host.informers.for_resource(resource) for resource in POLICIES}
         self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
         self._policies, self._bindings = PolicyIndex(), Bindings()
+        self._clock, self._suspensions = host.clock, Suspensions(host.informers, host.clock)
+        self._edits: dict[str, str] = {}
+        """By namespace, when a user last changed a policy of it, in RFC 3339."""
         self._running: set[PolicyKey] = set()
         """Policies whose objects matter now."""
         observer = Observer(
-            host, usage, self._policies, self._bindings, lambda name: self._clusters.get("", name), compile_
+            host,
+            usage,
+            self._policies,
+            self._bindings,
+            lambda name: self._clusters.get("", name),
+            compile_,
+            self._edits,
+            self._suspensions,
         )
         self._reconciler = Reconciler(host, usage, observer, metrics, self._cached)
         self.controller: Controller[PolicyKey] = Controller(
@@ -83,6 +95,7 @@ class PolicyChangeController:
         await asyncio.gather(self._objects.types.wait_synced(), self._clusters.wait_synced(), *synced)
         self._objects.subscribe(self._on_federated, _TRIGGERS, is_late=True)
         await self._objects.wait_synced()
+        await self._suspensions.wait_synced()
         await self.controller.run()
 
     def _cached(self, key: PolicyKey) -> Object | None:
@@ -93,6 +106,8 @@ class PolicyChangeController:
         key = PolicyKey(resource, *key_of(policy))
         self._reconciler.assumed.prune(key)
         self._compile(key, old, new)
+        if key.namespace and (old or {}).get("spec") != (new or {}).get("spec"):
+            self._edits[key.namespace] = self._edit_of(old, new)
         record = record_of(new) if new is not None else None
         if record is not None and record.phase in _RUNNING:
             self._running.add(key)
@@ -100,6 +115,13 @@ class PolicyChangeController:
             self._running.discard(key)
         if new is not None and ((new.get("spec") or {}).get(FIELD) or record is not None):
             self.controller.enqueue(key)
+
+    def _edit_of(self, old: Object | None, new: Object | None) -> str:
+        """Return when a policy was created, changed or deleted; the first list has it as it was."""
+        if old is None and new is not None:
+            created = str(new["metadata"].get("creationTimestamp") or "")
+            return max(created, self._edits.get(new["metadata"]["namespace"], ""))
+        return to_rfc3339(self._clock.now())
 
     def _compile(self, key: PolicyKey, old: Object | None, new: Object | None) -> None:
         """Keep the versions of policies as the scheduler and the override controller have them."""

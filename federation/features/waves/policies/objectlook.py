@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, template_problem
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery import conditions
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object
 from federation.features.waves.rules.changeplan import Subject
+from federation.guard.suspensions import Suspensions
 from federation.planning.failover.halts import fault_of
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import effective_placement
@@ -34,12 +37,15 @@ _PROPAGATION = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
 class Judged(NamedTuple):
     """Why an object does not have its version yet, and why it does not run well.
 
-    `is_silent`: that is only because its clusters cannot report, for a reason of ours.
+    `is_silent`: that is only because its clusters cannot report, for a reason of ours. `edited_at` is when its users
+    last changed it, in RFC 3339; `is_suspended`: they hold its delivery.
     """
 
     obstacle: str = ""
     problem: str = ""
     is_silent: bool = False
+    edited_at: str = ""
+    is_suspended: bool = False
 
 
 class Look:
@@ -69,6 +75,11 @@ class Look:
         """Return whether its problem is that its clusters cannot report, for a reason of ours."""
         return self._judge(identity).is_silent
 
+    def is_of_users(self, identity: str, since: datetime) -> bool:
+        """Return whether its own users have changed it since a time, or hold its delivery."""
+        judged = self._judge(identity)
+        return judged.is_suspended or judged.edited_at >= to_rfc3339(since)
+
     def _judge(self, identity: str) -> Judged:
         if identity not in self._found:
             self._found[identity] = self._read(self._keys[identity])
@@ -86,6 +97,8 @@ class Observer:
         bindings: Bindings,
         cluster: Callable[[str], Object | None],
         compile_: Compile,
+        edits: Mapping[str, str],
+        suspensions: Suspensions,
     ) -> None:
         self._objects = host.objects
         self._members = host.members
@@ -94,6 +107,9 @@ class Observer:
         self._bindings = bindings
         self._cluster = cluster
         self._compile = compile_
+        self._edits = edits
+        """By namespace, when a policy of it was last changed, in RFC 3339."""
+        self._suspensions = suspensions
 
     def look(self, policy: PolicyKey) -> tuple[Sequence[Subject], Look]:
         """Return the objects that the policy applies to, and a look at them."""
@@ -129,12 +145,28 @@ class Observer:
             obstacle = self._without_overrides(federated, type_)
         if not obstacle and not pendingcontrollers.is_ready_for_dispatch(federated):
             obstacle = "earlier steps are pending"
+        metadata = federated["metadata"]
+        made_at = metadata.get("creationTimestamp") or ""
+        edited_at = str((metadata.get("annotations") or {}).get(names.EDITED_AT) or made_at)
+        if not policy.namespace:  # a policy of the namespace is another one, and its users' own
+            edited_at = max(edited_at, self._edits.get(key.namespace, ""))
+        found = self._problem(obstacle, federated, type_)
+        is_suspended = bool(found.obstacle or found.problem) and self._is_suspended(federated)
+        return found._replace(edited_at=edited_at, is_suspended=is_suspended)
+
+    def _problem(self, obstacle: str, federated: Object, type_: FederatedType) -> Judged:
         silent = ""
         for problem, is_silent in self._problems(federated, type_):
             if not is_silent:
                 return Judged(obstacle, problem)
             silent = silent or problem
         return Judged(obstacle, silent, is_silent=bool(silent))
+
+    def _is_suspended(self, federated: Object) -> bool:
+        """Return whether the object's own users hold its delivery to one of its clusters."""
+        template, namespace = federated["spec"]["template"], str(federated["metadata"].get("namespace") or "")
+        found = (self._suspensions.find(template, namespace, name) for name in effective_placement(federated))
+        return any(each is not None and not each.is_cluster_wide for each in found)
 
     def _without_overrides(self, federated: Object, type_: FederatedType) -> str:
         try:

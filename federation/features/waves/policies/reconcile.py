@@ -4,7 +4,8 @@ The record is all that is written: the scheduler and the override controller wat
 version that the record says. It is written for the policy that was read, so two changes are never mixed.
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 from federation.api import names
 from federation.apimachinery.amounts import to_count
@@ -12,8 +13,8 @@ from federation.apimachinery.listening import Looks
 from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.resources import Object
 from federation.features.waves.metricsgate import MetricsGate
-from federation.features.waves.policies.objectlook import Observer
-from federation.features.waves.rules.changeplan import Subject, members_of, plan_change
+from federation.features.waves.policies.objectlook import Look, Observer
+from federation.features.waves.rules.changeplan import Subject, judged_of, members_of, namespace_of, plan_change
 from federation.features.waves.rules.objectivegate import ObjectivesDue
 from federation.features.waves.rules.objectives import Judgement, Verdict
 from federation.features.waves.rules.promql import Workload
@@ -27,7 +28,7 @@ from federation.runtime.host import Host
 from federation.scheduling.policyusage import PolicyKey, PolicyUsage
 
 _MEASURED_MAX = 50
-"""Objects of a wave, and objects that wait, whose objectives are measured: the first by name."""
+"""Objects of a wave, and objects that wait, whose objectives are measured: as many of each namespace."""
 _MATCHING_S = 1.0
 
 
@@ -71,7 +72,7 @@ class Reconciler:
         judgement = None
         if before is not None and before.phase is not Phase.COMPLETE:
             await look.prepare(_due(policy, before, subjects))
-            judgement = await self._measure(key, policy, before, rules, subjects)
+            judgement = await self._measure(key, policy, before, rules, subjects, look)
         was_away = self._looks.was_away(key)
         plan = plan_change(policy, before, rules, subjects, look, self._clock.now(), judgement, was_away=was_away)
         if before != plan.record:
@@ -81,7 +82,13 @@ class Reconciler:
         return Result(requeue_after_s=plan.requeue_after_s)
 
     async def _measure(
-        self, key: PolicyKey, policy: Object, record: ChangeRecord, rules: ChangeRules, subjects: Sequence[Subject]
+        self,
+        key: PolicyKey,
+        policy: Object,
+        record: ChangeRecord,
+        rules: ChangeRules,
+        subjects: Sequence[Subject],
+        look: Look,
     ) -> Judgement | None:
         """Return the judgement about the objectives of the current wave; None without any, or before its gate holds."""
         current = current_wave(record)
@@ -90,8 +97,13 @@ class Reconciler:
             self._metrics.forget(key)
             return None
         members = members_of(policy, record, subjects)
-        mine = sorted(identity for identity, wave in members.items() if wave == rule.name)
-        others = sorted(subject.identity for subject in subjects if subject.identity not in members)
+        since = current.taken_at or current.started_at or current.held_since
+        mine = _sample(
+            identity
+            for identity in judged_of(policy, record, subjects, rule.name)
+            if not look.is_of_users(identity, since)
+        )
+        others = _sample(subject.identity for subject in subjects if subject.identity not in members)
         workloads, waiting = (self._workloads(each) for each in (mine, others))
         if not workloads:
             return Judgement(Verdict.HOLDS, "")
@@ -100,7 +112,7 @@ class Reconciler:
         return (await self._metrics.judge(key, workloads, due, waiting)).judgement
 
     def _workloads(self, identities: Sequence[str]) -> list[Workload]:
-        found = map(self._observer.workload_of, identities[:_MEASURED_MAX])
+        found = map(self._observer.workload_of, identities)
         return [Workload(*each) for each in found if each is not None]
 
     async def _write(self, key: PolicyKey, policy: Object, record: ChangeRecord | None) -> bool:
@@ -144,3 +156,14 @@ def _due(policy: Object, record: ChangeRecord, subjects: Sequence[Subject]) -> l
     if record.phase is Phase.ROLLING_BACK or current is None:
         return list(members)
     return [identity for identity, wave in members.items() if wave == current.name]
+
+
+def _sample(identities: Iterable[str]) -> list[str]:
+    """Return the objects to measure, from each namespace one after the other, so that none decides alone."""
+    ranks: Counter[str] = Counter()
+    ranked = []
+    for identity in sorted(identities):
+        namespace = namespace_of(identity)
+        ranked.append((ranks[namespace], identity))
+        ranks[namespace] += 1
+    return sorted(identity for _, identity in sorted(ranked)[:_MEASURED_MAX])

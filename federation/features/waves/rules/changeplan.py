@@ -8,7 +8,8 @@ nothing.
 Reference: docs/reference/policy-changes.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from heapq import nsmallest
@@ -35,8 +36,9 @@ from federation.planning.waves.policychanges import (
 from federation.planning.waves.waverecord import Phase
 from federation.planning.waves.waverules import REMAINING
 
-UNHEALTHY_MAX = 100
-"""Objects that were not healthy before a wave, and so are not judged; more of them hold the wave."""
+UNHEALTHY_MAX = 1000
+"""Objects of a wave that are recorded as proving nothing, one by one; of more, whole namespaces are."""
+_ALL = "*"
 _DESCRIBED = 5
 _POLL_S = 10.0
 """Between two measurements of objectives."""
@@ -64,6 +66,10 @@ class Seen(Protocol):
 
     def is_silent(self, identity: str) -> bool:
         """Return whether its problem is that its clusters cannot report, for a reason of ours."""
+        ...
+
+    def is_of_users(self, identity: str, since: datetime) -> bool:
+        """Return whether its own users have changed it since a time, or hold its delivery."""
         ...
 
 
@@ -226,9 +232,37 @@ def _start(
     }
     chosen = sorted(free) if rule.objects is None or is_last else nsmallest(rule.objects, free)
     bound = ALL_BELOW if is_last or rule.objects is None else (chosen[-1] if chosen else "0")
-    unhealthy = sorted(free[number] for number in chosen if seen.problem(free[number]))
-    record = replace(record, unhealthy=frozenset(unhealthy[:UNHEALTHY_MAX]))
-    return with_wave(record, replace(wave, bound=bound, objects=len(chosen), started_at=now))
+    record = _spare(replace(record, unhealthy=frozenset()), (free[each] for each in chosen if seen.problem(free[each])))
+    return with_wave(record, replace(wave, bound=bound, objects=len(chosen), started_at=now, taken_at=now))
+
+
+def _spare(record: ChangeRecord, identities: Iterable[str]) -> ChangeRecord:
+    """Return the record in which these objects prove nothing either: of too many, the namespaces with the most."""
+    spared = set(record.unhealthy).union(identities)
+    while len(spared) > UNHEALTHY_MAX:
+        counts = Counter(namespace_of(each) for each in spared)
+        namespace, count = max(counts.items(), key=lambda each: (each[1], each[0]))
+        if count == 1:
+            break
+        spared = {each for each in spared if namespace_of(each) != namespace} | {f"{namespace}/{_ALL}"}
+    return replace(record, unhealthy=frozenset(spared))
+
+
+def namespace_of(identity: str) -> str:
+    """Return the namespace of an object, "" without one."""
+    return identity.partition("/")[0]
+
+
+def proves(record: ChangeRecord, identity: str) -> bool:
+    """Return whether an object of the current wave shows how the change works, as far as the record says."""
+    return identity not in record.unhealthy and f"{namespace_of(identity)}/{_ALL}" not in record.unhealthy
+
+
+def judged_of(policy: Mapping[str, Any], record: ChangeRecord, subjects: Sequence[Subject], wave: str) -> list[str]:
+    """Return the objects that a started wave is judged by: they are older than the change, and prove something."""
+    begun_at = _begun_at(record)
+    old = [each for each in subjects if each.created <= begun_at]
+    return [name for name, of in members_of(policy, record, old).items() if of == wave and proves(record, name)]
 
 
 def _judge(
@@ -243,15 +277,17 @@ def _judge(
 ) -> tuple[ChangeRecord, str, float | None]:
     """Return the record after a look at the started wave; "" as the message when the wave is done."""
     wave = next(each for each in record.waves if each.name == rule.name)
-    problems, is_silent = [], True
-    for name, of in members_of(policy, record, subjects).items():
-        if of == rule.name:
-            why, is_obstacle = seen.obstacle(name), True
-            if not why and rule.is_health_required and name not in record.unhealthy:
-                why, is_obstacle = seen.problem(name), False
-            if why:
-                problems.append((name, why))
-                is_silent = is_silent and not is_obstacle and seen.is_silent(name)
+    problems, is_silent, of_users = [], True, []
+    for name in judged_of(policy, record, subjects, rule.name):
+        why, is_obstacle = seen.obstacle(name), True
+        if not why and rule.is_health_required:
+            why, is_obstacle = seen.problem(name), False
+        if why and seen.is_of_users(name, wave.taken_at or wave.started_at or now):
+            of_users.append(name)
+        elif why:
+            problems.append((name, why))
+            is_silent = is_silent and not is_obstacle and seen.is_silent(name)
+    record = _spare(record, of_users)
     wave = wave.waited(now, counts=bool(problems) and not is_silent and not rules.wishes.is_paused)
     record = with_wave(record, wave)
     if problems:
@@ -305,7 +341,11 @@ def _roll_back(
     policy: Mapping[str, Any], record: ChangeRecord, subjects: Sequence[Subject], seen: Seen
 ) -> tuple[ChangeRecord, str]:
     """Return the record, rolled back once every object has the earlier version again."""
-    left = sorted(name for name in members_of(policy, record, subjects, with_new=True) if seen.obstacle(name))
+    names = members_of(policy, record, subjects, with_new=True)
+    since = record.begun_at
+    left = sorted(
+        name for name in names if seen.obstacle(name) and (since is None or not seen.is_of_users(name, since))
+    )
     if left:
         return record, f"rolling back {first_of(left, _DESCRIBED)}: {record.reason}"
     return replace(record, phase=Phase.ROLLED_BACK), record.reason

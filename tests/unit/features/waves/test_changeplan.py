@@ -1,5 +1,6 @@
 """The waves of a policy's change: who is in them, when they start and end, and what a failure leaves."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import Object
-from federation.features.waves.rules.changeplan import ChangePlan, Subject, members_of, plan_change
+from federation.features.waves.rules.changeplan import UNHEALTHY_MAX, ChangePlan, Subject, members_of, plan_change
 from federation.features.waves.rules.objectives import Judgement, Verdict
 from federation.planning.waves.changerules import find_change_rules, waiting_wave
 from federation.planning.waves.policychanges import (
@@ -33,8 +34,13 @@ class Fleet:
     """The objects: some have a problem, others not their version yet."""
 
     def __init__(
-        self, problems: set[str] | None = None, unreached: set[str] | None = None, silent: set[str] | None = None
+        self,
+        problems: set[str] | None = None,
+        unreached: set[str] | None = None,
+        silent: set[str] | None = None,
+        edited: Mapping[str, datetime] | None = None,
     ) -> None:
+        self.edited = edited or {}
         self.silent = silent or set()
         self.problems = (problems or set()) | self.silent
         self.unreached = unreached or set()
@@ -44,6 +50,9 @@ class Fleet:
 
     def is_silent(self, identity: str) -> bool:
         return identity in self.silent
+
+    def is_of_users(self, identity: str, since: datetime) -> bool:
+        return identity in self.edited and self.edited[identity] >= since
 
     def obstacle(self, identity: str) -> str:
         return "it is not decided with this version yet" if identity in self.unreached else ""
@@ -333,3 +342,56 @@ def test_an_object_is_told_which_change_has_not_reached_it() -> None:
     change.wish(abort=1)
     change.step()
     assert describe_version(change.present, federated).endswith("was taken back: aborted by a user")
+
+
+def test_objects_that_their_users_change_during_a_wave_prove_nothing() -> None:
+    change = begun({"name": "few", "objects": 5, "timeoutSeconds": 60})
+    change.step()
+    mine, other = sorted(change.members())[:2]
+    edited = {mine: NOW + timedelta(seconds=1), other: NOW - timedelta(seconds=1)}
+    change.step(Fleet(problems={mine, other}, edited=edited), 1)
+    assert change.record is not None
+    assert mine in change.record.unhealthy
+    assert "0 of 1 replicas" in change.record.message
+    assert mine not in change.record.message
+    change.step(Fleet(problems={mine}), 1)
+    assert change.record.waves[0].is_done, "it is remembered, also by a process that has not seen the edit"
+    assert change.record.waves[0].taken_at == NOW
+
+
+def test_an_obstacle_that_an_objects_users_make_holds_neither_a_wave_nor_a_roll_back() -> None:
+    change = begun({"name": "few", "objects": 5, "timeoutSeconds": 60})
+    change.step()
+    mine, other = sorted(change.members())[:2]
+    edited = {mine: NOW + timedelta(seconds=1)}
+    fleet = Fleet(problems={other}, unreached={mine}, edited=edited)
+    change.step(fleet, 1)
+    change.step(fleet, 60)
+    assert change.record is not None
+    assert change.record.reason.endswith(f"{other}: 0 of 1 replicas are ready")
+    change.step(fleet)
+    assert change.record.phase is Phase.ROLLED_BACK
+
+
+def test_an_object_that_is_created_during_a_change_proves_nothing() -> None:
+    change = begun({"name": "few", "objects": 5})
+    change.subjects = [*FLEET, Subject("shop/late", {}, AFTER)]
+    for _ in range(3):
+        change.step(Fleet(problems={"shop/late"}, unreached={"shop/late"}), 60)
+    assert change.record is not None
+    assert change.record.phase is Phase.COMPLETE
+
+
+def test_a_tenant_with_many_broken_objects_holds_no_wave() -> None:
+    change = Change(policy(1), subjects=[])
+    broken = [f"mine/broken-{number}" for number in range(UNHEALTHY_MAX)]
+    alone = ["other/broken", "third/broken"]
+    change.subjects = [*FLEET[:10], *(Subject(name, {}, BEFORE) for name in [*broken, *alone])]
+    change.write(policy(2, {"name": "all"}))
+    fleet = Fleet(problems={*broken, *alone})
+    change.step(fleet)
+    assert change.record is not None
+    assert change.record.unhealthy == {"mine/*", *alone}
+    change.step(fleet, 1)
+    change.step(fleet, 1)
+    assert change.record.phase is Phase.COMPLETE
