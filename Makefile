@@ -86,6 +86,7 @@ generate: env ## Regenerate committed data: built-in schemas, CRD manifests, JSO
 	$(BIN)/python tools/generate_json_schemas.py
 	$(BIN)/python tools/generate_tables.py
 	$(BIN)/python tools/generate_rights.py
+	$(BIN)/python tools/generate_tenancy.py
 	$(BIN)/python tools/generate_monitoring.py
 	$(BIN)/python tools/generate_references.py
 

@@ -98,7 +98,7 @@ def kinds() -> dict[str, tuple[str, ...]]:
 
 def rights() -> dict[tuple[str, str], frozenset[str]]:
     """Return the verbs that a role allows on a resource, by role and resource."""
-    roles = _effective_roles()
+    roles = effective_roles()
     return {
         (role, resource): frozenset(verb for verb in verbs if _is_allowed(roles[role], resource, verb))
         for role in ROLES
@@ -106,7 +106,7 @@ def rights() -> dict[tuple[str, str], frozenset[str]]:
     }
 
 
-def _effective_roles() -> dict[str, tuple[PolicyRule, ...]]:
+def effective_roles() -> dict[str, tuple[PolicyRule, ...]]:
     """Return the rules of every default role, aggregated ones included."""
     objects = {obj["metadata"]["name"]: obj for plural, obj in default_objects(HOST_RBAC) if plural == "clusterroles"}
     changed = True

@@ -68,8 +68,9 @@ async def preview(context: KubeconfigContext, name: str) -> int:
         print("everything that may leave fits into other clusters")
     if kept:
         print(f"the cluster would not be drained: {to_count(kept, 'workload')} would stay in it by design")
-    views = budgeted_clusters(world.list(FEDERATED_CLUSTERS), disruptions)
-    blocked = find_blocked(name, views, budgets, SystemClock().now())
+    now = SystemClock().now()
+    views = budgeted_clusters(world.list(FEDERATED_CLUSTERS), disruptions, now)
+    blocked = find_blocked(name, views, budgets, now)
     if blocked is not None:
         print(blocked.message)
     return 1 if blocked is not None or lacking or held or kept else 0

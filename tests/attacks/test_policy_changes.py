@@ -12,6 +12,7 @@ from tests.support.world import World, a_world
 
 from federation.api.names import CLUSTER_SELECTOR
 from federation.api.resources import (
+    CLUSTER_OVERRIDE_POLICIES,
     CLUSTER_PROPAGATION_POLICIES,
     DELIVERY_SUSPENSIONS,
     OVERRIDE_POLICIES,
@@ -22,6 +23,7 @@ from federation.planning.waves.policychanges import SPEC_BYTES_MAX
 from federation.simulator.controllers.names import SIMULATOR_READY
 
 MOVABLE: Object = {"replicaRescheduling": {"avoidDisruption": False}, "rescheduleWhen": {"policyContentChanged": True}}
+IMAGE = "/spec/template/spec/containers/0/image"
 RULES: Object = {"waves": [{"name": "few", "objects": 1}]}
 FORGED: Object = {
     "revision": 9,
@@ -165,6 +167,10 @@ async def _suspends_its_delivery(world: World) -> None:
     await world.create(DELIVERY_SUSPENSIONS, suspension)
 
 
+async def _pauses_it(world: World) -> None:
+    await world.merge(DEPLOYMENTS, "web-1", {"spec": {"paused": True}})
+
+
 SABOTAGES = (
     Sabotage("breaks his template", _breaks_his_template),
     Sabotage("asks for 10,000 cores", _asks_for_10000_cores),
@@ -209,3 +215,27 @@ async def _wave_of(world: World) -> str:
     record = ((policy or {}).get("status") or {}).get("changeRollout") or {}
     started = [wave["name"] for wave in record.get("waves") or () if wave.get("bound")]
     return str(started[-1]) if started else ""
+
+
+async def test_a_workload_that_its_users_have_paused_holds_no_change_of_its_template() -> None:
+    """The cluster-wide OverridePolicy of an administrator changes templates; a paused Deployment replaces no pod."""
+    async with a_world(members=("east",)) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        for name in ("web-1", "web-2"):
+            await world.create(DEPLOYMENTS, a_deployment(name, 1))
+        override = an_override("east", IMAGE, "nginx:1.28", name="all")
+        override |= {"kind": "ClusterOverridePolicy", "metadata": {"name": "all"}}
+        override["spec"]["changeRollout"] = {"waves": [{"name": "all", "timeoutSeconds": 60}]}
+        await world.create(CLUSTER_OVERRIDE_POLICIES, override)
+        await world.until_replicas("web-1", {"east": 1})
+        await world.settle()
+        await _pauses_it(world)
+        await world.settle()
+        rules = an_override("east", IMAGE, "nginx:1.29")["spec"]["overrideRules"]
+        await world.merge(CLUSTER_OVERRIDE_POLICIES, "all", {"spec": {"overrideRules": rules}}, namespace="")
+        await world.pass_time(300)
+        policy = await world.find(CLUSTER_OVERRIDE_POLICIES, "all", "")
+        assert policy is not None
+        assert policy["status"]["changeRollout"]["state"] == "Complete"
+        await world.merge(DEPLOYMENTS, "web-1", {"spec": {"paused": False}})
+        await world.settle()

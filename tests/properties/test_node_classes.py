@@ -175,18 +175,18 @@ def test_pods_that_are_only_counted_give_the_same_sums(
 
 
 def test_pods_without_a_node_wait_and_take_nothing_from_nodes() -> None:
-    node = {"metadata": {}, "status": {"allocatable": {"cpu": "4", "pods": "10"}}}
+    node = {"metadata": {}, "status": {"allocatable": {"cpu": "24", "pods": "110"}}}
     collector = Collector()
     collector.set_node("n", node)
     collector.set_pod("p", to_pod((3000, 0, 0), ""))
     collector.set_pod("q", to_pod((3000, 0, 0), ""))
     cluster = clustered(collector.resources().to_status())
-    assert (cluster.waiting, cluster.available) == ({"cpu": 6000, "pods": 2}, {"cpu": -2000})
-    assert capacity_of(cluster, pod_shape((("cpu", 1000),))) == 4
+    assert (cluster.waiting, cluster.available) == ({"cpu": 6000, "pods": 2}, {"cpu": 18000})
+    assert capacity_of(cluster, pod_shape((("cpu", 1000),))) == 24
     collector.set_pod("p", None)
     collector.set_pod("q", to_pod((3000, 0, 0), "n"))
     cluster = clustered(collector.resources().to_status())
-    assert (cluster.waiting, capacity_of(cluster, pod_shape((("cpu", 1000),)))) == ({}, 1)
+    assert (cluster.waiting, capacity_of(cluster, pod_shape((("cpu", 1000),)))) == ({}, 21)
 
 
 @given(st.integers(0, 2**50))

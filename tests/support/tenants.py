@@ -43,10 +43,10 @@ class Tenants:
         self._stack = stack
 
     async def client(self, name: str, *groups: str, **headers: str) -> httpx.AsyncClient:
-        """Return a client of a user."""
+        """Return a client of a user, "" for one without a certificate."""
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
-            scope["state"] = {"peer": Peer(name, groups)}
+            scope["state"] = {"peer": Peer(name, groups) if name else None}
             await self.parts.app(scope, receive, send)
 
         transport = httpx.ASGITransport(app=app)

@@ -35,7 +35,7 @@ class WaitingForBudgets:
         if not budgets:
             return WaveBudgets((), (), now, frozen) if frozen else None
         others = (found for other, found in self._disrupted.items() if other != key)
-        return WaveBudgets(budgeted_clusters(self._clusters.list(), others), budgets, now, frozen)
+        return WaveBudgets(budgeted_clusters(self._clusters.list(), others, now), budgets, now, frozen)
 
     def on_rollout(self, old: Object | None, new: Object | None) -> None:
         """Count what the status of a rollout says until this process decides about it; forget a deleted one."""

@@ -1,8 +1,8 @@
 """Sum the resources of a member cluster from its nodes and pods (docs/reference/clusters.md). Pure.
 
 Schedulable nodes count. Every pod that has not ended counts against them, even on other nodes, as in KubeAdmiral, so
-`available` may be negative. A pod without a node that asks for more than any node has will never run, and counts
-nowhere: a single one of 10,000 cores would make the cluster look full to everybody. Full objects and those of
+`available` may be negative. What a cluster could never run counts nowhere (`outofreach.py`): a single pod of 10,000
+cores would make it look full to everybody. Full objects and those of
 `runtime/transforms.py` give the same sums. `Collector` keeps the sums of a member event by event, and nothing of a
 single pod that runs; `nodeclasses.py` computes the histogram of its nodes.
 """
@@ -16,6 +16,8 @@ from federation.apimachinery.quantity import NANOS, ZERO, Quantity, parse
 from federation.apimachinery.resources import Object
 from federation.planning.clusters import nodeclasses
 from federation.planning.clusters.deviceinventory import DeviceInventory, NodeDevices, Selects
+from federation.planning.clusters.nodeclasses import to_quantity
+from federation.planning.clusters.outofreach import OutOfReach, compute_out_of_reach, merged
 from federation.planning.clusters.podsums import PodSums
 
 Amounts = dict[str, Quantity]
@@ -134,7 +136,9 @@ class Collector:
     def _hold_of(self, pod: Mapping[str, Any]) -> "_Hold":
         spec = pod.get("spec") or {}
         requests = self._counted(spec_requests(spec))
-        return _Hold(spec.get("nodeName") or "", tuple(sorted(requests.items(), key=itemgetter(0))))
+        node = spec.get("nodeName") or ""
+        namespace = "" if node else str((pod.get("metadata") or {}).get("namespace") or "")
+        return _Hold(node, tuple(sorted(requests.items(), key=itemgetter(0))), namespace)
 
     def _load(self, node: str) -> Mapping[str, int]:
         known, counted = self._known.load(node), self._counted_only.load(node)
@@ -168,14 +172,14 @@ class Collector:
         for node in counted:
             _add(allocatable, node.allocatable)
         allocatable.pop(nodeclasses.PODS, None)
-        known, counted_only, never = self._known, self._counted_only, self._never_running()
+        known, counted_only, never = self._known, self._counted_only, self._out_of_reach()
         available = {
-            name: amount - known.used(name) - counted_only.used(name) + never.used(name)
+            name: amount - known.used(name) - counted_only.used(name) + to_quantity(name, never.used.get(name, 0))
             for name, amount in allocatable.items()
         }
         devices = self.devices.devices()
         if devices is None:
-            return ClusterResources(len(counted), allocatable, available, self._by_node({}, never))
+            return ClusterResources(len(counted), allocatable, available, self._by_node({}, never.waiting))
         for name, own in devices.nodes.items():
             found = self._nodes.get(name)
             if found is not None and found.is_open and not found.taints:
@@ -184,7 +188,7 @@ class Collector:
                     available,
                     {key: Quantity((amount - own.used.get(key, 0)) * NANOS) for key, amount in own.whole.items()},
                 )
-        by_node = self._by_node(devices.nodes, never)
+        by_node = self._by_node(devices.nodes, never.waiting)
         return ClusterResources(len(counted), allocatable, available, by_node, devices.to_status())
 
     def _counted(self, amounts: Amounts) -> Amounts:
@@ -195,7 +199,7 @@ class Collector:
             amounts = {name: amount for name, amount in amounts.items() if name in self._names}
         return amounts
 
-    def _by_node(self, devices: Mapping[str, NodeDevices], never: PodSums) -> Object:
+    def _by_node(self, devices: Mapping[str, NodeDevices], never: Mapping[str, int]) -> Object:
         if self._classes is None:
             telling = {name: (node.labels, node.taints) for name, node in self._nodes.items() if node.is_open}
             self._classes, self._omitted = nodeclasses.classify(telling)
@@ -208,26 +212,18 @@ class Collector:
             classes.setdefault(key, []).append((whole, free))
         by_node = nodeclasses.compute_node_classes(classes, self._omitted) if classes else {}
         if waiting := self._load(""):
-            lacking = never.load("")
-            waiting = {name: amount - lacking.get(name, 0) for name, amount in waiting.items()}
+            waiting = {name: amount - never.get(name, 0) for name, amount in waiting.items()}
             if waiting[nodeclasses.PODS]:
                 by_node["waiting"] = nodeclasses.to_texts(waiting)
         return by_node
 
-    def _never_running(self) -> PodSums:
-        """Return the sums of the pods without a node that ask for more of a resource than any open node has."""
-        found, largest = PodSums(), dict[str, int]()
-        waiting = [sums for sums in (self._known, self._counted_only) if sums.waiting]
-        for node in self._nodes.values() if waiting else ():
-            if node.is_open:
-                for name, amount in node.whole.items():
-                    largest[name] = max(amount, largest.get(name, 0))
-        for sums in waiting if largest else ():
-            for requests, count in sums.waiting.items():
-                asked = nodeclasses.ceil_amounts(requests)
-                if any(amount > largest.get(name, 0) for name, amount in asked.items()):
-                    found.count("", requests, count)
-        return found
+    def _out_of_reach(self) -> OutOfReach:
+        """Return the sums of what the cluster could never run."""
+        open_nodes = [node.whole for node in self._nodes.values() if node.is_open]
+        waiting = merged(self._known.waiting, self._counted_only.waiting)
+        nodes = self._known.loads.keys() | self._counted_only.loads.keys()
+        loads = ((self._load(name), _whole_of(self._nodes.get(name))) for name in nodes if name)
+        return compute_out_of_reach(open_nodes, waiting, loads)
 
 
 class Collectors:
@@ -262,15 +258,20 @@ class _Node:
     whole: Mapping[str, int]
 
 
+def _whole_of(node: _Node | None) -> Mapping[str, int]:
+    return {} if node is None else node.whole
+
+
 _OF_PODS = ("cpu", "memory")
 _HUGE_PAGES = "hugepages-"
 
 
 class _Hold(NamedTuple):
-    """The requests of a pod on its node, "" while it has none."""
+    """The requests of a pod on its node, "" while it has none; then its namespace, too."""
 
     node: str
     requests: tuple[tuple[str, Quantity], ...]
+    namespace: str
 
 
 def has_ended(pod: Mapping[str, Any]) -> bool:

@@ -180,10 +180,15 @@ def to_texts(amounts: Mapping[str, int]) -> dict[str, str]:
 
 
 def _to_text(name: str, amount: int) -> str:
+    return str(to_quantity(name, amount))
+
+
+def to_quantity(name: str, amount: int) -> Quantity:
+    """Return an amount of a resource, cpu in thousandths, as a quantity."""
     if name == CPU:
-        return str(Quantity(amount * _MILLI_NANOS))
+        return Quantity(amount * _MILLI_NANOS)
     is_bytes = name in ("memory", "ephemeral-storage") or name.startswith("hugepages-")
-    return str(Quantity(amount * NANOS, Notation.BINARY_SI if is_bytes else Notation.DECIMAL_SI))
+    return Quantity(amount * NANOS, Notation.BINARY_SI if is_bytes else Notation.DECIMAL_SI)
 
 
 def floor_amounts(quantities: Iterable[tuple[str, Quantity]]) -> Amounts:

@@ -4,11 +4,14 @@ Drains and waves of several teams ask the same budgets, so that they do not add 
 while it is not ready, has the drain taint, or a wave of a rollout is changing it. Disruptions that have begun go
 first, then earlier ones; a cluster that is not ready anyway makes nothing worse. A malformed budget allows nothing: a
 mistake in it must not lift the limit.
+
+A wave counts for `WAVE_MAX`, then no more: users choose its timeout and pause it without an end, and the budget is
+everybody's.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from federation.apimachinery.clock import parse_rfc3339, to_rfc3339
@@ -18,11 +21,13 @@ from federation.planning.failover.halts import state_of
 from federation.planning.windows import MALFORMED, is_open, next_opening
 
 _MALFORMED = (SelectorError, *MALFORMED)
+WAVE_MAX = timedelta(hours=1)
+"""For how long a wave makes a cluster unavailable to others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A budget that does not allow a drain, and the reason; `until`: its next window, if that is the reason."""
+    """A budget that does not allow a drain, and the reason; `until`: when to ask again, None for a change of it."""
 
     budget: str
     message: str
@@ -69,6 +74,7 @@ def disruptions_of(rollout: Mapping[str, Any]) -> dict[str, datetime]:
 def budgeted_clusters(
     clusters: Iterable[Mapping[str, Any]],
     disruptions: Iterable[Mapping[str, datetime]],
+    now: datetime,
     begun: Collection[str] = (),
 ) -> list[BudgetedCluster]:
     """Return the views of FederatedClusters.
@@ -78,7 +84,8 @@ def budgeted_clusters(
     changed_at: dict[str, datetime] = {}
     for found in disruptions:
         for name, since in found.items():
-            changed_at[name] = min(since, changed_at.get(name, since))
+            if now < since + WAVE_MAX:
+                changed_at[name] = min(since, changed_at.get(name, since))
     views = (view for cluster in clusters if (view := to_budgeted(cluster)) is not None)
     return [replace(view, changed_at=changed_at.get(view.name), has_begun=view.name in begun) for view in views]
 
@@ -100,6 +107,9 @@ class WaveBudgets:
         known = list(clusters)
         self._unready = {cluster.name for cluster in known if not cluster.is_ready}
         self._unavailable = {cluster.name for cluster in known if cluster.is_unavailable}
+        ends = (cluster.changed_at + WAVE_MAX for cluster in known if cluster.changed_at is not None)
+        self._first_end = min(ends, default=None)
+        """When the first wave no longer counts."""
         self._limits = [_limit_of(budget, known, now) for budget in _sorted(budgets)]
 
     def take(self, name: str) -> None:
@@ -117,7 +127,8 @@ class WaveBudgets:
                 return limit.closed
             others = (self._unavailable & limit.selected) - {name}
             if len(others) >= limit.most:
-                return _exhausted(limit.label, len(others), limit.most, len(limit.selected))
+                blocked = _exhausted(limit.label, len(others), limit.most, len(limit.selected))
+                return replace(blocked, until=self._first_end)
         return None
 
 

@@ -125,7 +125,7 @@ class EvictingClusters:
         """Return which ClusterDisruptionBudget does not allow the drain of a cluster now, None if all of them do."""
         asked_at, known = self._blocked.get(name, (None, None))
         if asked_at is None or (now - asked_at).total_seconds() >= _BUDGETS_S:
-            views = budgeted_clusters(self._clusters.list(), self._disruptions.values(), self._begun)
+            views = budgeted_clusters(self._clusters.list(), self._disruptions.values(), now, self._begun)
             known = find_blocked(name, views, self._budgets.list(), now)
             self._blocked[name] = (now, known)
             if known is None and self._evicting[name].is_ready:  # a lost cluster is allowed without a question

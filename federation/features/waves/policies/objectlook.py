@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, template_problem
-from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
+from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, FEDERATED_ROLLOUTS, PROPAGATION_POLICIES
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.jsonobject import parse_object
@@ -22,6 +22,7 @@ from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.policymatching import Bindings, subject_of_federated
 from federation.planning.status.copyhealth import Compile, Health, health_of
 from federation.planning.status.delivery import ClusterDelivery, deliveries_of
+from federation.planning.steps.strategy import is_paused
 from federation.planning.waves.policychanges import identity_of, labels_of
 from federation.runtime.controller import Key
 from federation.runtime.host import Host
@@ -38,14 +39,14 @@ class Judged(NamedTuple):
     """Why an object does not have its version yet, and why it does not run well.
 
     `is_silent`: that is only because its clusters cannot report, for a reason of ours. `edited_at` is when its users
-    last changed it, in RFC 3339; `is_suspended`: they hold its delivery.
+    last changed it, in RFC 3339; `is_held`: they hold its delivery or its rollout.
     """
 
     obstacle: str = ""
     problem: str = ""
     is_silent: bool = False
     edited_at: str = ""
-    is_suspended: bool = False
+    is_held: bool = False
 
 
 class Look:
@@ -78,7 +79,7 @@ class Look:
     def is_of_users(self, identity: str, since: datetime) -> bool:
         """Return whether its own users have changed it since a time, or hold its delivery."""
         judged = self._judge(identity)
-        return judged.is_suspended or judged.edited_at >= to_rfc3339(since)
+        return judged.is_held or judged.edited_at >= to_rfc3339(since)
 
     def _judge(self, identity: str) -> Judged:
         if identity not in self._found:
@@ -110,6 +111,7 @@ class Observer:
         self._edits = edits
         """By namespace, when a policy of it was last changed, in RFC 3339."""
         self._suspensions = suspensions
+        self._rollouts = host.informers.for_resource(FEDERATED_ROLLOUTS)
 
     def look(self, policy: PolicyKey) -> tuple[Sequence[Subject], Look]:
         """Return the objects that the policy applies to, and a look at them."""
@@ -151,8 +153,8 @@ class Observer:
         if not policy.namespace:  # a policy of the namespace is another one, and its users' own
             edited_at = max(edited_at, self._edits.get(key.namespace, ""))
         found = self._problem(obstacle, federated, type_)
-        is_suspended = bool(found.obstacle or found.problem) and self._is_suspended(federated)
-        return found._replace(edited_at=edited_at, is_suspended=is_suspended)
+        is_held = bool(found.obstacle or found.problem) and self._is_held(key, federated, type_)
+        return found._replace(edited_at=edited_at, is_held=is_held)
 
     def _problem(self, obstacle: str, federated: Object, type_: FederatedType) -> Judged:
         silent = ""
@@ -162,9 +164,12 @@ class Observer:
             silent = silent or problem
         return Judged(obstacle, silent, is_silent=bool(silent))
 
-    def _is_suspended(self, federated: Object) -> bool:
-        """Return whether the object's own users hold its delivery to one of its clusters."""
+    def _is_held(self, key: Key, federated: Object, type_: FederatedType) -> bool:
+        """Return whether the object's own users hold its rollout, or its delivery to one of its clusters."""
         template, namespace = federated["spec"]["template"], str(federated["metadata"].get("namespace") or "")
+        rollout = self._rollouts.get(key.namespace, key.name) or {}
+        if (rollout.get("spec") or {}).get("paused") or is_paused(type_.resource, template):
+            return True
         found = (self._suspensions.find(template, namespace, name) for name in effective_placement(federated))
         return any(each is not None and not each.is_cluster_wide for each in found)
 

@@ -62,17 +62,17 @@ async def test_capacity_follows_pods_but_not_each_of_them() -> None:
         await world.pass_time(6)
         world.plane.line.calls.clear()
         for number in range(4):
-            await world.members["m1"].admin.create(PODS, a_pod(f"p{number}"))
+            await world.members["m1"].admin.create(PODS, a_pod(f"p{number}", "500m"))
             await world.pass_time(0.5)
 
         async def seen() -> bool:
-            return (await world.cluster("m1"))["status"]["resources"]["available"]["cpu"] == "4"
+            return (await world.cluster("m1"))["status"]["resources"]["available"]["cpu"] == "6"
 
         await world.until(seen)
         resources = (await world.cluster("m1"))["status"]["resources"]
         assert [entry["nodes"] for entry in resources["nodeClasses"]] == [1]
         assert resources["nodeClasses"][0]["free"][0]["resources"]["cpu"] == "8", "the pods have no node yet"
-        assert resources["waiting"] == {"cpu": "4", "pods": "4"}
+        assert resources["waiting"] == {"cpu": "2", "pods": "4"}
         assert len(world.plane.line.writes("federatedclusters")) <= 2
 
 

@@ -183,7 +183,7 @@ def test_of_several_rollouts_in_a_cluster_the_first_one_counts() -> None:
         },
     }
     earlier = {"a": later["a"] - timedelta(seconds=5)}
-    (view,) = budgeted_clusters([cluster], [later, earlier])
+    (view,) = budgeted_clusters([cluster], [later, earlier], later["a"])
     assert (view.changed_at, view.is_unavailable) == (earlier["a"], True)
     assert disruptions_of({}) == {}
 
