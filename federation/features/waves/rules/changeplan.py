@@ -6,6 +6,7 @@ From then on the scheduler and the override controller give its objects the pres
 nothing.
 
 Reference: docs/reference/policy-changes.md.
+Decision: docs/decisions/0254-what-users-change-proves-nothing.md
 """
 
 from collections import Counter
