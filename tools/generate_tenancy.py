@@ -1,7 +1,7 @@
 """Generate the table of tenancy: what each party may do with each kind, in its namespace and beyond it.
 
 `python tools/generate_tenancy.py` writes `docs/reference/tenancy.md`. `--check` writes nothing and exits 1 if the file
-is out of date. `tests/attacks/test_tenancy.py` sends a request for each cell.
+is out of date. `tests/attacks/test_rights.py` sends a request for each cell.
 """
 
 import sys
@@ -85,7 +85,7 @@ REACHES = (
         _WORKLOADS,
         "occupy",
         "quotas of the namespace; what waits counts for a quarter of a cluster at most",
-        "test_cluster_signals.py",
+        "test_cluster_rules.py",
     ),
     Reach(
         ("cronjobs.batch", "jobs.batch"),
@@ -121,7 +121,7 @@ REACHES = (
         ("federatedrollouts.core.kubeadmiral.io",),
         "stop",
         "a ClusterDisruptionBudget for an hour at most",
-        "test_disruption_budgets.py",
+        "test_cluster_rules.py",
     ),
     Reach(
         _KUBEFED,
@@ -158,7 +158,7 @@ the host. An *[agent](../pull-mode.md)* has one for its tunnel and for no other 
 
 *read* means get, list and watch, *write* create, update and patch, *delete* delete and deletecollection; a single verb
 stands for itself. What is not in **bold** holds in the party's own namespace only. What is in bold holds beyond it: in
-other namespaces, or for a kind without one. `tests/attacks/test_tenancy.py` sends a request for each cell.
+other namespaces, or for a kind without one. `tests/attacks/test_rights.py` sends a request for each cell.
 
 | kinds | view | edit | admin | project | member | agent |
 |---|---|---|---|---|---|---|
