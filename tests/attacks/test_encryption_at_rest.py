@@ -4,16 +4,20 @@ import os
 import sqlite3
 import stat
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import orjson
 import pytest
 from sqlalchemy import Connection
 from tests.support.encryption import write_keys
 from tests.support.metrics import sample_of
 from tests.support.stores import StoreBackend, a_body, a_value, eventually
 
+from federation.api.secretvalues import carries_secret_values
 from federation.apimachinery.errors import ConfigurationError, StoreUnavailable
+from federation.apiserver.store.interface import Body
 from federation.apiserver.store.options import StoreOptions
 from federation.apiserver.store.sql import SQLStore
 from federation.journal.decisions import DecisionFilter, DecisionRecord
@@ -94,6 +98,28 @@ async def test_secrets_from_before_the_key_are_encrypted_in_the_background(tmp_p
     await database.stop(store)
     store = await database.open(encryption=write_keys(tmp_path / "keys", "k1"))
     assert (await store.get(f"{SECRET}-49")).value == a_value(51, a_secret(49 * 300))
+    await database.close()
+
+
+async def test_what_carries_a_secret_is_encrypted_whatever_its_name_also_from_before_and_after_a_rotation(
+    tmp_path: Path,
+) -> None:
+    key, database = "/example.com/works/default/w", a_database(tmp_path)
+    manifest = {"kind": "Work", "spec": [{"kind": "Secret", "stringData": {"a": CANARY.decode()}}]}
+    body = Body(b'{"rv":"', b'",' + orjson.dumps(manifest)[1:])
+    store = await database.open()
+    value = (await store.create(key, body)).value
+    await database.stop(store)
+    for names in (("old",), ("new", "old")):
+        options = replace(write_keys(tmp_path / "keys", *names), is_secret=carries_secret_values)
+        store = await database.open(encryption=options)
+        await eventually(lambda: files_with(tmp_path / "db") == [])
+        assert (await store.get(key)).value == value
+        if names[0] == "new":
+            await eventually(lambda: files_with(tmp_path / "db", b"\x03old") == [])
+        await store.create(f"{key}-{names[0]}", body)
+        assert files_with(tmp_path / "db") == []
+        await database.stop(store)
     await database.close()
 
 

@@ -1,9 +1,11 @@
 """Attack: a namespace user steers objects in members, through policies, that the host does not let the user write."""
 
+import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from tests.support.tenants import MERGE, OURS, Tenants, rule, tenants
 
@@ -16,6 +18,8 @@ from federation.planning.overrides.policies import Cluster, compile_policy, comp
 
 QUOTA, ROLE_BINDING = ("v1", "ResourceQuota"), ("rbac.authorization.k8s.io/v1", "RoleBinding")
 WIDGET, DEPLOYMENT, UNKNOWN = ("example.com/v1", "Widget"), ("apps/v1", "Deployment"), ("example.org/v1", "Gadget")
+JSON_PATCH = {"content-type": "application/json-patch+json"}
+METADATA = {"accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"}
 PATHS = {"PropagationPolicy": "propagationpolicies", "OverridePolicy": "overridepolicies"}
 
 
@@ -213,3 +217,64 @@ async def test_the_counts_of_a_policy_are_not_for_tenants_and_are_validated(host
             answer = await client.patch(f"{url}/mine/status", json={"status": status}, headers=MERGE)
             assert answer.status_code == code, (status, answer.text)
             assert "warning" not in answer.headers
+
+
+VALUE = "Y2FuYXJ5LXZhbHVl"
+
+
+def carrying(name: str, path: str = "/data/a") -> Object:
+    patch = {"operator": "add", "path": path, "value": VALUE}
+    spec = {"overrideRules": [{"overriders": {"jsonpatch": [patch]}}]}
+    return {**a_policy("OverridePolicy"), "metadata": {"name": name}, "spec": spec}
+
+
+async def test_a_writer_of_policies_without_rights_on_secrets_gets_no_value_out(host: Tenants) -> None:
+    root, url = await host.root(), f"{OURS}/namespaces/default/overridepolicies"
+    for body in (carrying("secret"), carrying("plain", "/spec/a")):
+        assert (await root.post(url, json=body)).status_code == 201
+    await host.grant("writer", rule("*", "overridepolicies,overridepolicies/status"))
+    writer = await host.client("writer")
+    listed = await writer.get(url)
+    assert [item["metadata"]["name"] for item in listed.json()["items"]] == ["plain"]
+    assert "some objects are not listed: it carries values of secrets" in listed.headers["warning"]
+    token = (await writer.get(f"{url}?limit=1")).json()["metadata"]["continue"]
+    assert b"secret" not in base64.b64decode(token + "=="), "it names the next object"
+    assert "warning" not in (await root.get(url)).headers
+    value = "/spec/overrideRules/0/overriders/jsonpatch/0/value"
+    tries = {
+        "a copy": [{"op": "copy", "from": value, "path": "/metadata/annotations"}],
+        "a test": [{"op": "test", "path": value, "value": "guessed"}],
+        "a right test": [{"op": "test", "path": value, "value": VALUE}],
+        "a removal": [{"op": "remove", "path": "/spec/overrideRules"}],
+    }
+    answers = [await writer.patch(f"{url}/secret", json=each, headers=JSON_PATCH) for each in tries.values()]
+    answers += [await writer.patch(f"{url}/secret", json={"metadata": {"labels": {"a": "b"}}}, headers=MERGE)]
+    answers += [
+        await writer.put(f"{url}/secret", json=carrying("secret", "/spec/a")),
+        await writer.get(f"{url}/secret"),
+    ]
+    answers += [await writer.get(f"{url}/secret/status"), await writer.get(f"{url}/secret", headers=METADATA)]
+    for answer in answers:
+        assert answer.status_code == 403, answer.text
+        assert "it carries values of secrets, which the user cannot get" in answer.text
+        assert VALUE not in answer.text
+    assert (await writer.patch(f"{url}/plain", json={"metadata": {"labels": {"a": "b"}}}, headers=MERGE)).is_success
+    deleted = await writer.delete(url)
+    assert [item["metadata"]["name"] for item in deleted.json()["items"]] == ["plain"]
+    deleted = await writer.delete(f"{url}/secret")
+    assert (deleted.status_code, deleted.json()["kind"]) == (200, "Status")
+    assert VALUE not in deleted.text
+    assert (await root.get(f"{url}/secret")).status_code == 404
+
+
+async def test_a_watch_loses_a_policy_that_begins_to_carry_a_value(host: Tenants) -> None:
+    root, url = await host.root(), f"{OURS}/namespaces/default/overridepolicies"
+    begun = (await root.post(url, json=carrying("one", "/spec/a"))).json()["metadata"]["resourceVersion"]
+    for path in ("/data/a", "/spec/b"):
+        change = {"spec": carrying("one", path)["spec"]}
+        assert (await root.patch(f"{url}/one", json=change, headers=MERGE)).is_success
+    viewer = await host.client("viewer")
+    query = {"watch": "1", "resourceVersion": begun, "timeoutSeconds": "1"}
+    events = [orjson.loads(line) for line in (await viewer.get(url, params=query)).text.splitlines()]
+    assert [event["type"] for event in events] == ["DELETED", "ADDED"]
+    assert "/data/a" not in str(events)
