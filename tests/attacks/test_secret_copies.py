@@ -218,6 +218,10 @@ def plant(api: Api, canary: Canaries) -> None:
     spec = {"overrideRules": [{"overriders": {"jsonpatch": [test]}}]}
     api.send("POST", POLICIES, policy("failing", spec))
     api.send("POST", _SECRETS, secret("failing", "eA==", **{"kubeadmiral.io/override-policy-name": "failing"}))
+    anchor = base64.b64encode(b"*" + base64.b64decode(canary("yaml"))).decode()
+    api.send("POST", _SECRETS, secret("broken", anchor, **{"kubeadmiral.io/override-policy-name": "broken"}))
+    broken = {"fieldPath": "/data/password", "yaml": [{"subPath": "/x", "value": "y"}]}
+    api.send("POST", POLICIES, policy("broken", {"overrideRules": [{"overriders": {"fields": [broken]}}]}))
     with contextlib.suppress(Refused):  # an error quotes the value, perhaps
         api.send("POST", POLICIES, policy("refused", overrides(canary("refused")), labels={"a": ["b"]}))
     plant_other_kinds(api, canary)
@@ -354,6 +358,7 @@ def running(tmp_path_factory: pytest.TempPathFactory, canary: Canaries) -> Itera
         plant(api, canary)
         eventually(lambda: _of_kubefed(api), lambda found: found is not None)
         eventually(lambda: federation.in_members("secrets", "kubefed"), lambda found: "member-1" in found)
+        eventually(lambda: api.send("GET", "/api/v1/events").text, lambda text: "not one document of YAML" in text)
         yield federation
 
 
@@ -390,7 +395,7 @@ def test_an_administrator_reads_every_carrier(running: Federation, canary: Canar
     """Otherwise the search would find nothing because nothing is there."""
     with contextlib.closing(root_of(running)) as root:
         found = {name for _, body in readable(root, root) for name in canary.found_in(body)}
-    assert found == set(canary.names) - {"refused"}
+    assert found == set(canary.names) - {"refused", "yaml"}
 
 
 @pytest.mark.slow("a federation with an audit log and encryption, and all its outputs")

@@ -146,9 +146,10 @@ def _compose(text: str) -> yaml.Node:
                 depth -= 1
         node: yaml.Node | None = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as error:
-        raise OverrideError(
-            f"the text is not one document of YAML: {' '.join(str(error).split())}", "fieldPath"
-        ) from error
+        # The parser's message may quote the text, which may be a Secret's, and this one goes into Events.
+        mark = getattr(error, "problem_mark", None)
+        place = "" if mark is None else f", see line {mark.line + 1}, column {mark.column + 1}"
+        raise OverrideError(f"the text is not one document of YAML{place}", "fieldPath") from error
     if node is None:
         raise OverrideError("the text is empty", "fieldPath")
     return node

@@ -137,4 +137,4 @@ def _operate(image: Image, operation: Mapping[str, Any]) -> Image:
 def _check_component(component: str, value: str) -> None:
     pattern = {"Tag": _TAG, "Digest": _DIGEST}.get(component)
     if value and pattern is not None and re.fullmatch(pattern, value) is None:
-        raise OverrideError(f"{value!r} is not a valid {component.lower()}")
+        raise OverrideError(f"the value is not a valid {component.lower()}")  # unquoted: it may be for a Secret

@@ -62,7 +62,7 @@ def test_the_template_stays_as_it_was() -> None:
     [
         (
             {"overriders": {"image": [{"operations": [{"imageComponent": "Tag", "value": "a b"}]}]}},
-            r'^OverridePolicy "d/p": spec\.overrideRules\[0\]\.overriders\.image\[0\]\.operations\[0\]: .a b. is not a valid',
+            r'^OverridePolicy "d/p": spec\.overrideRules\[0\]\.overriders\.image\[0\]\.operations\[0\]: the value is not a valid',
         ),
         (
             a_rule("/missing/x/y", 1),
