@@ -102,6 +102,8 @@ async def create(
     print(f'Run this in cluster "{name}", before {expires}; the token can be used once:\n')
     print(f"  fedctl agent --dir DIR --kubeconfig FILE --register {bundle.encode()}\n")
     print(f"The agent will connect to {bundle.server}.")
+    print("To see before what the join takes over, leaves and would remove, where both clusters can be reached:\n")
+    print(f"  fedctl join {name} --kubeconfig FILE --dry-run")
 
 
 async def show(context: KubeconfigContext, output: str) -> None:

@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from enum import StrEnum
 from functools import partial
 from operator import le
 from pathlib import Path
@@ -11,6 +12,7 @@ import psutil  # type: ignore[import-untyped]  # it has no stubs of its own
 import pytest
 import yaml
 
+from federation.api import names
 from tests.e2e.test_replicas import is_leader
 from tests.support.agentchart import NAMESPACE, TOKEN, render
 from tests.support.federation import (
@@ -25,7 +27,7 @@ from tests.support.federation import (
 )
 from tests.support.forkserver import Process, start_process
 from tests.support.forwarder import DroppingForwarder
-from tests.support.joining import DEPLOYMENT, POLICY
+from tests.support.joining import DEPLOYMENT, POLICY, Member
 from tests.support.ports import lasting_port
 from tests.support.postgres import PostgresServer
 
@@ -90,6 +92,36 @@ def ports_reached(process: int) -> set[int]:
     return {each.raddr.port for each in psutil.Process(process).net_connections("tcp") if each.raddr}
 
 
+FORESEEN = ("nothing that concerns the federation", "leaves", "takes over")
+"""What a join says beforehand: of an empty cluster, of one that kept its objects, and after one of them was adopted."""
+
+
+class Leaving(StrEnum):
+    """How a cluster leaves."""
+
+    UNJOINED = "fedctl unjoin"
+    DELETED = "kubectl delete"
+    FORCED = "fedctl unjoin --force, while its agent is gone"
+
+
+def leave_by(member: Member, way: Leaving) -> None:
+    match way:
+        case Leaving.UNJOINED:
+            member.unjoin()
+        case Leaving.DELETED:
+            member.fed.kubectl("delete", "federatedcluster", member.name, "--timeout=60s")
+        case Leaving.FORCED:
+            member.unjoin("--force", "--reason", "its agent is gone")
+
+
+def web_in(member: Member) -> tuple[str, bool]:
+    """Return the uid of the Deployment in the member, and whether the federation manages it; "" without one."""
+    found = member.kubectl.api().find("deployments", "web")
+    if found is None:
+        return "", False
+    return found["metadata"]["uid"], names.MANAGED_LABEL in (found["metadata"].get("labels") or {})
+
+
 def ready_replicas(cluster: Kubectl) -> int:
     found = cluster.api().find("deployments", "web")
     return found.get("status", {}).get("readyReplicas", 0) if found else 0
@@ -144,6 +176,37 @@ def test_a_member_that_is_never_connected_to_converges_and_survives_lost_connect
                         eventually(successor, lambda seen: CONNECTED in seen, what="the connection of its successor")
                         fedctl("unjoin", "paris", KUBECONFIG=str(again.kubectl.kubeconfig))
                         eventually(successor, lambda seen: REFUSED in seen, what="the successor refused")
+
+
+def test_what_a_cluster_kept_is_left_by_every_agent_that_joins_it_again(tmp_path: Path) -> None:
+    """The cluster leaves in every way, and joins again by another agent each time, and without one at the end."""
+    port = lasting_port()
+    with free_clusters(tmp_path / "clusters", 1) as [kubeconfig], closing(start_host(tmp_path / "host", port)) as fed:
+        member, host = Member(fed, "paris", kubeconfig), f"https://127.0.0.1:{port}"
+        fed.kubectl.apply(POLICY, DEPLOYMENT)
+        adopt = ("adopt", "deployment/web", "-n", "default", "--cluster", "paris")
+        uid = ""
+        for number, leave in enumerate(Leaving):
+            foreseen = member.join(kubeconfig, "--dry-run")
+            assert FORESEEN[number] in foreseen, foreseen
+            with agent(tmp_path / f"agent-{number}", kubeconfig, token_for(fed, "paris", host)) as process:
+                eventually(member.is_joined, bool, what="the registration")
+                eventually(lambda: member.condition("Ready"), lambda seen: seen.get("status") == "True", what="ready")
+                if number == 1:
+                    assert web_in(member) == (uid, False), "it is taken over on demand only"
+                    adopting = partial(fedctl, *adopt, check=False, KUBECONFIG=str(fed.kubectl.kubeconfig))
+                    eventually(adopting, lambda done: done.returncode == 0, what="it is adopted")
+                eventually(lambda: web_in(member)[1], bool, what="web is managed")
+                uid = uid or web_in(member)[0]
+                if leave is Leaving.FORCED:
+                    process.kill()
+                    process.wait(PATIENCE_S)
+                leave_by(member, leave)
+                eventually(member.is_joined, lambda seen: not seen, what="the cluster has left")
+            assert web_in(member) == (uid, leave is Leaving.FORCED)
+        assert "takes over" in member.join(kubeconfig, "--yes")
+        eventually(lambda: ready_replicas(fed.kubectl), lambda seen: seen == 3, what="status on the host")
+        assert web_in(member)[0] == uid
 
 
 @pytest.mark.postgres

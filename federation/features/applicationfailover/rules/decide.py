@@ -208,7 +208,7 @@ def _left_text(record: ApplicationRecord) -> str:
 
 
 def with_half_left(record: ApplicationRecord, grace_s: float, now: datetime) -> ApplicationRecord:
-    """Return the record after a time in which nobody looked at new copies: old ones wait for half of the grace time."""
+    """Return the record after a time in which new copies were not observed: half of the grace time is left."""
     purges = {
         name: structs.replace(purge, at=to_time(Wait(purge.at).with_half_left(grace_s, now).since))
         for name, purge in record.purges.items()
