@@ -14,9 +14,13 @@ from tests.support.cputime import cpu_s
 from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.tenants import MERGE, OURS, RBAC, Tenants, rule, tenants
 from tests.support.world import World, a_world
+from tools.generate_tenancy import kinds
 
 from federation.api import names
 from federation.api.resources import (
+    CLUSTER_DISRUPTION_BUDGETS,
+    CLUSTER_OVERRIDE_POLICIES,
+    CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_CLUSTERS,
     FEDERATED_RESOURCE_QUOTAS,
     OVERRIDE_POLICIES,
@@ -25,6 +29,7 @@ from federation.api.resources import (
     UNITED_DEPLOYMENTS,
 )
 from federation.apimachinery import conditions
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import (
     CLUSTER_ROLES,
     CONFIGMAPS,
@@ -35,6 +40,7 @@ from federation.apimachinery.resources import (
     Resource,
 )
 from federation.apiserver.verbs.paging import Continuation, decode_token, encode_token
+from federation.journal.decisions import DecisionFilter
 from federation.planning.projects.projectindex import ProjectIndex
 
 GROUP = "rbac.authorization.k8s.io"
@@ -373,3 +379,87 @@ def test_the_cost_of_projects_grows_with_their_number() -> None:
     found = index.of("n-7-7")
     assert found is not None
     assert found.name == "p-7"
+
+
+CANARY = "zanzibar"
+"""The name of a cluster outside of the project. It is in no text that a member of the project may read."""
+
+
+async def readable(host: Host) -> dict[str, str]:
+    """Return all that a member of the project can read: objects of all kinds, Events, status, decisions and lists."""
+    alice, found = await host.served.client("alice"), {}
+    for kind in kinds():
+        if kind.subresource:
+            continue
+        root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+        path = f"{root}/namespaces/shop/{kind.plural}" if kind.is_namespaced else f"{root}/{kind.plural}"
+        answer = await alice.get(path)
+        if answer.status_code == 200:
+            found[kind.title] = answer.text
+    records = await host.world.journal.query(DecisionFilter(), limit=1000)
+    found["decisions"] = str([each for each in records if "shop" in str(each)])
+    return found
+
+
+@pytest.mark.slow("a world and its API server")
+async def test_no_text_that_a_member_of_a_project_reads_names_a_cluster_of_others(tmp_path: Path) -> None:
+    """States of the fleet: a foreign cluster is drained, is lost, is named by policies of administrators, and joins."""
+    names_of_members = ("east", "north", CANARY)
+    async with a_world(members=names_of_members) as world, tenants(tmp_path, world.registry) as served:
+        host = Host(world, served)
+        members = [{"role": "admin", "subjects": [ALICE]}]
+        project = a_project("east", "north", namespaces=("shop",), members=members)
+        assert (await host.post(project, "root", "system:masters")).status_code == 201
+        await host.ready()
+        await served.until(lambda: ("shop", "project-shop-admin") in served.parts.authorizer._bindings)
+        clusters = [CANARY, "east", "north"]
+        waves = [{"name": "first", "clusters": [CANARY, "east"], "timeoutSeconds": 3600}]
+        policy = a_policy(dict.fromkeys(clusters, 1), rollout={"waves": waves})
+        policy["spec"]["changeRollout"] = {"waves": [{"name": "few", "objects": 1}]}
+        policy |= {"kind": "ClusterPropagationPolicy", "metadata": {"name": "all"}}
+        await world.create(CLUSTER_PROPAGATION_POLICIES, policy)
+        override = an_override(CANARY, "/spec/none/such", 1, name="all")
+        override |= {"kind": "ClusterOverridePolicy", "metadata": {"name": "all"}}
+        await world.create(CLUSTER_OVERRIDE_POLICIES, override)
+        budget = {"metadata": {"name": "all"}, "spec": {"maxUnavailable": 1}}
+        kind = {"apiVersion": CLUSTER_DISRUPTION_BUDGETS.api_version, "kind": "ClusterDisruptionBudget"}
+        await world.create(CLUSTER_DISRUPTION_BUDGETS, {**kind, **budget})
+        for name, cpu in (("web", "100m"), ("huge", "10000"), ("lost", "100m")):
+            deployment = a_deployment(name, replicas=2)
+            deployment["metadata"]["namespace"] = "shop"
+            container = deployment["spec"]["template"]["spec"]["containers"][0]
+            container["resources"] = {"requests": {"cpu": cpu}}
+            if name == "lost":
+                deployment["metadata"]["annotations"] = {names.CLUSTER_SELECTOR: '{"no": "cluster"}'}
+            await world.create(DEPLOYMENTS, deployment)
+        await world.settle()
+        leaks: dict[str, str] = {}
+        told: set[str] = set()
+
+        async def look(state: str) -> None:
+            await world.pass_time(60)
+            for title, text in (await readable(host)).items():
+                told.update(each for each in ("east", "unavailable clusters", "no node") if each in text)
+                if CANARY in text:
+                    at = text.index(CANARY)
+                    leaks[f"{title} while it {state}"] = text[max(0, at - 150) : at + 100]
+
+        await look("is ready")
+        taint = {"key": names.TAINT_DRAIN, "effect": "NoExecute", "timeAdded": to_rfc3339(world.clock.now())}
+        await world.merge(FEDERATED_CLUSTERS, CANARY, {"spec": {"taints": [taint]}}, namespace="")
+        image = {"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}}
+        await world.merge(DEPLOYMENTS, "web", image, namespace="shop")
+        await look("is drained")
+        spec = {"placement": [{"cluster": name, "preferences": {"weight": 2}} for name in clusters]}
+        await world.merge(CLUSTER_PROPAGATION_POLICIES, "all", {"spec": spec}, namespace="")
+        await look("is in a changed policy")
+        await world.lose(CANARY)
+        await world.pass_time(400)
+        await look("is lost")
+        await world.bring_back(CANARY)
+        await look("is back")
+        assert leaks == {}
+        assert told == {"east", "unavailable clusters", "no node"}, "the states were reached, and texts about them read"
+        for name in ("web", "huge", "lost"):
+            await world.user.delete(DEPLOYMENTS, name, "shop")
+            await world.until_gone(DEPLOYMENTS, name, "shop")
