@@ -109,7 +109,8 @@ def test_policies_with_long_names_are_not_recorded_in_objects_without_limit() ->
 def test_the_reason_why_an_override_fails_is_not_copied_into_objects_without_limit() -> None:
     bindings = Bindings()
     policy = a_policy("v1", "ConfigMap")
-    overriders = {"image": [{"imagePath": "/data/a", "operations": [{"imageComponent": "Tag", "value": "?" * 90_000}]}]}
+    operations = [{"imageComponent": "?" * 90_000, "value": "a"}]
+    overriders = {"image": [{"imagePath": "/data/a", "operations": operations}]}
     policy["spec"]["overrideRules"] = [{"overriders": overriders}]
     bindings.put(policy)
     found = bindings.resolve(Subject(GroupKind("", "ConfigMap"), "default", "a", {}))
