@@ -154,22 +154,30 @@ async def test_a_copy_of_an_object_that_no_policy_places_is_reported() -> None:
         await world.until_equal(lambda: _leftovers(world), [])
 
 
-@pytest.mark.parametrize("cause", ["placed", "created"])
-async def test_a_reported_copy_is_removed_once_its_object_is_placed_elsewhere(cause: str) -> None:
+async def test_a_reported_copy_is_removed_once_its_object_is_placed_elsewhere() -> None:
     """A report is the verdict of one moment: the placement that came later is evidence."""
     async with a_world_without_pods() as world:
-        if cause == "placed":
-            await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
-        else:
-            await world.create(PROPAGATION_POLICIES, a_policy({"north": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
         await world.settle()
         await _show_a_reported_copy(world)
-        if cause == "placed":
-            await world.create(PROPAGATION_POLICIES, a_policy({"north": 1}))
-        else:
-            await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await world.create(PROPAGATION_POLICIES, a_policy({"north": 1}))
         await world.until_replicas("web", {"north": 3})
         await world.until_equal(lambda: _leftovers(world), [])
+
+
+async def test_a_reported_copy_stays_when_a_new_object_of_its_name_is_placed_elsewhere() -> None:
+    """A decision about an object that is younger than the copy is not about the copy."""
+    async with a_world_without_pods(is_judged=False) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"north": 1}))
+        await world.settle()
+        await _show_a_reported_copy(world)
+        await world.pass_time(90)
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await world.until_replicas("web", {"east": 2, "north": 3})
+        await world.restart()
+        await world.pass_time(120)
+        assert await world.replicas("web") == {"east": 2, "north": 3}
+        assert await _leftovers(world) == [("east", "web", "Keep")]
 
 
 async def test_a_record_that_becomes_a_report_is_judged_by_the_placement_of_its_object() -> None:

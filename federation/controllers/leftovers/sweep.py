@@ -162,7 +162,8 @@ class Sweep:
         if federated is not None:
             chosen = judge_federated(federated, stray.cluster, policy)
             word = Word.SOURCE if federated["metadata"].get("deletionTimestamp") else Word.ELSEWHERE
-            evidence = replace(evidence, word=word, at=decided_at(federated))
+            made = str(federated["metadata"].get("creationTimestamp") or "")
+            evidence = replace(evidence, word=word, at=decided_at(federated), object_created=made)
         elif (source := await self._find_on_host(type_, stray)) is not None:
             chosen = judge_excluded(policy) if exclusion(source) else StrayAction.UNDECIDED
         else:

@@ -11,12 +11,16 @@ Decision: docs/decisions/0207-a-deletion-needs-evidence.md
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, assert_never
 
 from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import parse_rfc3339
+
+_CLOCKS_DIFFER = timedelta(minutes=1)
+"""How far the clocks of members and of the host may be apart."""
 
 
 class Word(StrEnum):
@@ -61,6 +65,8 @@ class Evidence:
     """When the word was given."""
     created: str = ""
     """When a copy that a sweep found was created, by the clock of the member; "" for one that was delivered."""
+    object_created: str = ""
+    """When the federated object of its name was created, "" without one."""
     cluster_uid: str = ""
     """The uid of the cluster that the word is about, "" when it is not known."""
     is_recorded: bool = False
@@ -89,6 +95,8 @@ def objection(evidence: Evidence) -> str:
         return "a user kept it when the cluster left the federation"
     if evidence.created and not _is_in_order(membership.created, evidence.created):
         return "it was in the cluster before the cluster joined"
+    if _is_older(evidence.created, evidence.object_created):
+        return "it is older than the object of its name, so a word about that one is not about it"
     match evidence.word:
         case Word.PLACEMENT:
             return "" if evidence.is_recorded else "no decision since the cluster joined has taken it away"
@@ -109,6 +117,12 @@ def objection(evidence: Evidence) -> str:
             return ""
         case other:
             assert_never(other)
+
+
+def _is_older(created: str, than: str) -> bool:
+    """Return whether a copy is of an earlier object of its name, which may have left it to a user."""
+    copy, obj = parse_rfc3339(created), parse_rfc3339(than)
+    return copy is not None and obj is not None and obj - copy > _CLOCKS_DIFFER
 
 
 def _is_in_order(first: str, second: str) -> bool:

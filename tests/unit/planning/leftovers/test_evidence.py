@@ -15,6 +15,8 @@ OLD_COPY = "it was in the cluster before the cluster joined"
 PLACED_BEFORE = "placed in other clusters before the cluster joined"
 DELETED_BEFORE = "its source was deleted before the cluster joined"
 ASKED_BEFORE = "its deletion was asked for before the cluster joined"
+EARLIER = "it is older than the object of its name"
+A_MINUTE_LATER = "2026-01-04T00:01:00Z"
 OTHER = "the record is about another cluster"
 
 
@@ -42,6 +44,10 @@ def test_a_cluster_that_is_no_member_and_a_copy_that_a_user_kept_lose_nothing(wo
         (Evidence(Word.ELSEWHERE, MEMBER, at="soon", created=AFTER), PLACED_BEFORE),
         (Evidence(Word.ELSEWHERE, Membership(CREATED), at=AFTER, created=AFTER), PLACED_BEFORE),
         (Evidence(Word.ELSEWHERE, MEMBER, at=AFTER, created=BEFORE), OLD_COPY),
+        (Evidence(Word.ELSEWHERE, MEMBER, at=AFTER, created=JOINED, object_created=AFTER), EARLIER),
+        (Evidence(Word.ELSEWHERE, MEMBER, at=AFTER, created=AFTER, object_created=A_MINUTE_LATER), ""),
+        (Evidence(Word.ELSEWHERE, MEMBER, at=AFTER, created=AFTER, object_created="soon"), ""),
+        (Evidence(Word.SOURCE, MEMBER, at=AFTER, created=JOINED, object_created=AFTER), EARLIER),
         # The deletion of a source.
         (Evidence(Word.SOURCE, MEMBER, at=AFTER), ""),
         (Evidence(Word.SOURCE, MEMBER, at=CREATED), ""),
