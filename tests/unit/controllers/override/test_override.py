@@ -190,7 +190,7 @@ async def test_an_inapplicable_policy_keeps_the_previous_overrides_and_holds_its
     assert images(federated) == {"m1": "nginx:2", "m2": "nginx:2"}
     assert condition(federated)["message"] == (
         'OverridePolicy "default/p": spec.overrideRules[0].overriders.image[0].operations[0]: '
-        "'not a tag' is not a valid tag in clusters [m1,m2]"
+        "the value is not a valid tag in clusters [m1,m2]"
     )
     assert is_done(federated)
     failed = orjson.loads(federated["metadata"]["annotations"][names.FAILED_OVERRIDES])
