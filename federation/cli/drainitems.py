@@ -14,7 +14,7 @@ from federation.planning.failover.evictionrecord import StayReason, eviction_rec
 from federation.planning.federatedobject.placements import current_clusters, departed_clusters, placement_of
 from federation.planning.followers.leaderplan import is_leader
 
-_BY_DESIGN = frozenset((StayReason.KEPT, StayReason.NEVER, StayReason.STATE))
+BY_DESIGN = frozenset((StayReason.KEPT, StayReason.NEVER, StayReason.STATE))
 """Reasons for which objects stay by design; a drain that ends with them is complete if they have no pods."""
 
 
@@ -58,7 +58,7 @@ def item_of(federated: Object, type_: FederatedType, cluster: str) -> Item:
     name, stay = f"{template['kind']} {where}", eviction_record(federated).stays.get(cluster)
     has_pods = is_leader(template, type_) and (not type_.paths.replicas_spec or replicas > 0)
     if stay is not None:
-        is_expected = stay.reason in _BY_DESIGN and not has_pods
+        is_expected = stay.reason in BY_DESIGN and not has_pods
         return Item(name, replicas, stay.message, is_expected=is_expected, has_pods=has_pods)
     scheduled = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED) or {}
     if scheduled.get("status") == "False" and cluster in placement_of(federated, names.GLOBAL_SCHEDULER):

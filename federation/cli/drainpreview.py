@@ -1,7 +1,5 @@
 """`fedctl drain --dry-run`: what would leave a member and what would stay, computed by a plan of the drain."""
 
-from collections.abc import Mapping, Sequence
-
 from federation.api import names
 from federation.api.resources import (
     CLUSTER_DISRUPTION_BUDGETS,
@@ -10,16 +8,14 @@ from federation.api.resources import (
 )
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
-from federation.apimachinery.resources import Object
-from federation.cli.drainitems import item_of, read_types, type_of
-from federation.cli.hostfacts import read_access_modes, read_policies
+from federation.cli.drainitems import BY_DESIGN, item_of, read_types, type_of
+from federation.cli.hostfacts import read_policies
 from federation.cli.plan.command import make_planner
 from federation.planning.clusters.taintedits import drained
 from federation.planning.failover.clusterbudgets import budgeted_clusters, disruptions_of, find_blocked
-from federation.planning.failover.tolerance import tolerance_of
+from federation.planning.failover.evictionrecord import StayReason
 from federation.planning.federatedobject.placements import placement_of
 from federation.plans.inventory import read_inventory
-from federation.scheduling.policyspec import Policy
 from federation.scheduling.whatif.planresult import ObjectPlan
 from federation.scheduling.whatif.state import ObjectChange
 from federation.terminal.kubeconfigcontext import KubeconfigContext
@@ -38,16 +34,17 @@ async def preview(context: KubeconfigContext, name: str) -> int:
         forecast = await planner.plan(world, [ObjectChange(FEDERATED_CLUSTERS, "", name, cluster, after)])
         budgets = (await host.list(CLUSTER_DISRUPTION_BUDGETS)).items
         disruptions = list(map(disruptions_of, (await host.list(FEDERATED_ROLLOUTS)).items))
-        types, policies, claims = await read_types(host), await read_policies(host), await read_access_modes(host)
+        types, policies = await read_types(host), await read_policies(host)
     plans = {(plan.namespace, plan.federated_name): plan for plan in forecast.objects}
     lacking = objects = held = kept = 0
     for federated in world.federated():
         type_, policy = type_of(federated, types), policies.policy_of(federated)
         if type_ is None or policy is None or name not in placement_of(federated, names.GLOBAL_SCHEDULER):
             continue
-        item, why = item_of(federated, type_, name), _obstacle(federated, policy, claims)
-        metadata = federated["metadata"]
-        staying, reason = _forecast(plans.get((metadata.get("namespace", ""), metadata["name"])), name, item.replicas)
+        item, metadata = item_of(federated, type_, name), federated["metadata"]
+        plan = plans.get((metadata.get("namespace", ""), metadata["name"]))
+        staying, reason = _forecast(plan, name, item.replicas)
+        why = "its policy keeps it where it is" if policy.is_sticky else _design(plan, name)
         if why or (reason and staying == item.replicas):
             print(item.to_text(f"would stay: {why or reason}"))
         elif staying:
@@ -81,6 +78,9 @@ def _forecast(plan: ObjectPlan | None, cluster: str, replicas: int) -> tuple[int
     row = next((row for row in plan.rows if row.cluster == cluster), None) if plan is not None else None
     if plan is not None and plan.is_stuck:
         return replicas, plan.waits or _NO_ROOM
+    if plan is not None and (stay := plan.stays.get(cluster)) is not None:
+        left = row.after.replicas if row is not None and row.after is not None else None
+        return replicas if left is None else left, _NO_ROOM if stay.reason is StayReason.NO_ROOM else stay.message
     if plan is None or row is None or not row.is_changed:
         return replicas, _TOLERATES
     if row.held:
@@ -89,11 +89,7 @@ def _forecast(plan: ObjectPlan | None, cluster: str, replicas: int) -> tuple[int
     return min(replicas, lacking), _NO_ROOM if lacking else ""
 
 
-def _obstacle(federated: Object, policy: Policy, claims: Mapping[tuple[str, str], Sequence[str]]) -> str:
-    """Return why an object would stay, "" if it may leave."""
-    namespace = federated["metadata"].get("namespace", "")
-    template = federated["spec"]["template"]
-    tolerance = tolerance_of(template, policy.failover, lambda claim: claims.get((namespace, claim)))
-    if policy.is_sticky:
-        return "its policy keeps it where it is"
-    return "" if tolerance.may_leave else tolerance.state or "its policy says failover.mode: Never"
+def _design(plan: ObjectPlan | None, cluster: str) -> str:
+    """Return why an object stays by design, "" if it may leave."""
+    stay = plan.stays.get(cluster) if plan is not None else None
+    return stay.message if stay is not None and stay.reason in BY_DESIGN else ""

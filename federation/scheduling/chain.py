@@ -31,6 +31,7 @@ ORDER = (
     "suspension",
     "",  # gates that are not listed
     "unchanged",
+    "volumes-listed",
     # shapes, in the order in which one reads what another wrote
     "circumstances",
     "workload-spread",

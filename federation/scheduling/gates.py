@@ -116,4 +116,24 @@ class Unchanged(Gate):
         return None if question.is_called or any(question.quiet) else Deferred(question.comparison)
 
 
-GATES = (NoScheduling(), HasPolicy(), HasProfile(), Finished(), ClaimsAreKnown(), NotSuspended(), Unchanged())
+class VolumesAreListed(Gate):
+    """An object with volumes and without a place, while clusters list the claims of earlier objects of its name."""
+
+    name = "volumes-listed"
+
+    def ask(self, question: Question) -> Wait | None:
+        """Wait a moment for the lists."""
+        return Wait("", "clusters list their claims", _LISTED_S) if question.attempt.volumes.is_awaited else None
+
+
+_LISTED_S = 1.0
+GATES = (
+    NoScheduling(),
+    HasPolicy(),
+    HasProfile(),
+    Finished(),
+    ClaimsAreKnown(),
+    NotSuspended(),
+    Unchanged(),
+    VolumesAreListed(),
+)

@@ -24,8 +24,8 @@ from federation.controllers.schedule.names import EVENT_INVALID_PROPAGATION_POLI
 from federation.planning.federatedobject import builder
 from federation.planning.federatedobject.placements import placement_of
 from federation.scheduling.affinity.relations import relations_of
+from federation.scheduling.framework.testing import NOW, a_unit
 from federation.scheduling.framework.testing import a_cluster as a_scheduled_cluster
-from federation.scheduling.framework.testing import a_unit
 from federation.scheduling.whatif.state import CompiledState, ObjectSet
 
 EVERYTHING = {"labelSelector": {}}
@@ -56,7 +56,7 @@ def placements(**tenants: tuple[str, Object]) -> dict[str, list[str]]:
             FEDERATED_OBJECTS: made,
         }
     )
-    state = CompiledState(world, world, PLUGINS, SPREADS)
+    state = CompiledState(world, world, PLUGINS, SPREADS, NOW)
     return {each["metadata"]["namespace"]: placement_of(settled(each, state), names.GLOBAL_SCHEDULER) for each in made}
 
 

@@ -107,7 +107,7 @@ class History:
         self.now: datetime = NOW
         self.clusters = {name: a_cluster(name, zone="1") for name in CLUSTERS[: self.random.randint(2, 4)]}
         kinds = {FEDERATED_TYPE_CONFIGS: default_type_configs(), PROPAGATION_POLICIES: policies()}
-        self.state = CompiledState(ObjectSet(kinds), ObjectSet(kinds), PLUGINS, SPREADS)
+        self.state = CompiledState(ObjectSet(kinds), ObjectSet(kinds), PLUGINS, SPREADS, NOW)
         for cluster in self.clusters.values():
             self.state.clusters.update(cluster)
         self.objects = {name: self._made(name) for name in SPECS}

@@ -18,6 +18,7 @@ from federation.api.resources import (
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.planning.federatedobject import builder
 from federation.planning.overrides.policymatching import idle_controllers
+from federation.scheduling.framework.testing import NOW
 from federation.scheduling.whatif.changes import as_down, with_label, with_taint
 from federation.scheduling.whatif.pipelinerun import PipelineRun
 from federation.scheduling.whatif.rendered import member_objects_of
@@ -71,7 +72,7 @@ def changes(draw: st.DrawFn, world: ObjectSet) -> ObjectChange:
 def after(world: ObjectSet, made: ObjectChange) -> ObjectSet:
     """Return the objects after the change, once every controller has reconciled every object."""
     changed = world.with_changes([made])
-    state = CompiledState(changed, world, PLUGINS, SPREADS)
+    state = CompiledState(changed, world, PLUGINS, SPREADS, NOW)
     objects = []
     for held in world.list(FEDERATED_OBJECTS):
         under_way = PipelineRun(held, DEPLOYMENT, is_unschedulable=False)

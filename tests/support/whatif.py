@@ -77,7 +77,7 @@ def a_world(
         OVERRIDE_POLICIES: list(overrides),
     }
     world = ObjectSet(kinds)
-    state = CompiledState(world, world, PLUGINS, SPREADS)
+    state = CompiledState(world, world, PLUGINS, SPREADS, NOW)
     made = [builder.build(s, DEPLOYMENT, idle=idle_controllers(state.bindings, s)) for s in sources]
     for obj in made:
         obj["metadata"] |= {"resourceVersion": "1", "generation": 1, "uid": f"uid-{obj['metadata']['name']}"}

@@ -46,8 +46,6 @@ _evicted = Counter(
     "federation_controllers_evicted_replicas_total",
     "Replicas that left lost and drained clusters, and completed moves",
 )
-_CLAIMS_S = 1.0
-"""How soon an object with volumes and without a place is tried again while clusters list their claims."""
 
 
 class Reconciler:
@@ -109,6 +107,9 @@ class Reconciler:
             case Due():
                 with self._requeueing.retry(key):
                     return await self._schedule(context, assessment, snapshot)
+            case Wait(reason=""):
+                self._cache.unschedulable.mark_retry((context.key,))
+                return Result(assessment.after_s)
             case Wait():
                 await self._fail(context, assessment)
             case Leave():
@@ -123,9 +124,6 @@ class Reconciler:
 
     async def _schedule(self, context: AttemptContext, due: Due, snapshot: Snapshot) -> Result:
         """Decide, ask the permits, and write or report the decision."""
-        if context.attempt.volumes.is_awaited:
-            self._cache.unschedulable.mark_retry((context.key,))
-            return Result(requeue_after_s=_CLAIMS_S)
         decided = await self._decider.decide(context, due, snapshot)
         is_allowed = self._cache.annotation_policy.allows(context.key.namespace)
         self._reporter.ignored_annotations(context.subject, due.ignored_annotations, is_allowed=is_allowed)

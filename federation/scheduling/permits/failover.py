@@ -89,6 +89,8 @@ def _returned(proposal: Proposal, before: _Placement) -> tuple[Proposal, Evictio
     """Limit what returns to clusters that were lost; return the record after it too."""
     now, decision, unit, homes = proposal.now, proposal.decision, proposal.due.unit, proposal.due.quiet.homes
     record, evictions = eviction_record(proposal.attempt.federated), proposal.world.evictions
+    if evictions.is_settled:
+        return proposal, record
     returns = evictions.returns(proposal.attempt, proposal.modes, now)
     if homes:
         after = eviction.return_batch(before, decision.placements, returns.allowed, unit.max_clusters)

@@ -39,15 +39,14 @@ from federation.scheduling.snapshot import Snapshot, to_cluster
 from federation.scheduling.whatif.affected import affected_objects
 from federation.scheduling.whatif.consequences import costs_of, lost_at_worst
 from federation.scheduling.whatif.followerchanges import FollowerChanges
-from federation.scheduling.whatif.guardforecast import GuardForecast
 from federation.scheduling.whatif.pipelinerun import PipelineRun, reason_of, resume_pipeline, run_pipeline
+from federation.scheduling.whatif.plannedholds import planned_holds
 from federation.scheduling.whatif.planresult import (
     Action,
     ClusterResource,
     MemberObject,
     ObjectPlan,
     Plan,
-    PlannedHold,
     StrandedCluster,
 )
 from federation.scheduling.whatif.rendered import member_objects_of, to_rows, to_waves, unplaced_of
@@ -99,7 +98,7 @@ def compute(
     requested = list(changes)
     changed = [*requested, *follows]
     after = before.with_changes(changed)
-    state = CompiledState(after, before, installed, chain)
+    state = CompiledState(after, before, installed, chain, now, guard)
     problems = [*state.problems, *filter(None, map(_removal_warning, changed))]
     subjects = _subjects(before, after, changed, state, problems, is_everything=is_everything)
     runs: dict[tuple[str, str], PipelineRun | None] = {}
@@ -129,23 +128,8 @@ def compute(
         cluster_resources=_cluster_resources(state.clusters.snapshot(), reported),
         stranded=_stranded(after, changed, state, reported),
         problems=problems,
-        holds=[] if guard is None else _holds(runs, before, after, state, guard, now),
+        holds=[] if guard is None else planned_holds(runs, state, now),
     )
-
-
-def _holds(
-    runs: Mapping[tuple[str, str], PipelineRun | None],
-    before: ObjectSet,
-    after: ObjectSet,
-    state: CompiledState,
-    guard: GuardOptions,
-    now: datetime,
-) -> list[PlannedHold]:
-    forecast = GuardForecast(before, after, state, guard, now)
-    for key, run in runs.items():
-        if run is not None:
-            forecast.add(key, run)
-    return forecast.holds()
 
 
 def _run_partners(
@@ -277,7 +261,7 @@ def _plan(
     retained = type_.paths.replicas_spec if after is not None and is_replicas_retained(after) else ()
     waiting = run.decision.waiting if run is not None and run.decision is not None else {}
     rows = to_rows(old, new, state.cluster_objects, retained, waiting)
-    rows = state.holding.annotate(rows, before, after, type_, now)
+    rows = state.holding.annotate(rows, before, after, type_, now, held=run.held if run is not None else {})
     either: Mapping[str, Any] = after or before or {}
     template = (either.get("spec") or {}).get("template") or {}
     metadata = either.get("metadata") or {}
@@ -305,6 +289,7 @@ def _plan(
         costs=costs_of(rows, state.clusters.snapshot().by_name, type_) if action is not Action.NONE else {},
         approvals=[wave for wave, _, needs_approval in waves if needs_approval],
         alternatives=run.alternatives if run is not None else (),
+        stays=run.permitted.stays if run is not None and run.permitted is not None else {},
     )
 
 
@@ -362,6 +347,9 @@ def _reason(action: Action, run: PipelineRun | None, *, is_named: bool) -> str:
     if action is Action.NONE and decision is not None and decision.outcome is Outcome.SCHEDULED:
         if decision.shortage or decision.waiting:
             return decision.reason
+        if run.permitted is not None and run.permitted.stays:
+            stays = (f"replicas stay in cluster {name}: {stay.message}" for name, stay in run.permitted.stays.items())
+            return "; ".join(stays)
         unit = decision.unit
         prefers = unit.avoid_disruption and unit.mode is SchedulingMode.DIVIDE
         keeps = ", which its policy prefers (avoidDisruption)" if prefers else ""

@@ -24,7 +24,8 @@ from federation.planning.followers.leaderplan import (
 from federation.planning.followers.orphaned import NOTHING_KEPT, kept_for
 from federation.planning.followers.references import Identity
 from federation.scheduling.whatif.pipelinerun import PipelineRun
-from federation.scheduling.whatif.state import CompiledState, Name
+from federation.scheduling.whatif.state import CompiledState
+from federation.scheduling.worldobjects import Name
 
 _LEADERS_RECORDED_MAX = 100
 _LEADERS_SHOWN_MAX = 3

@@ -18,18 +18,9 @@ from federation.api.resources import (
 )
 from federation.apimachinery.dotpaths import Path
 from federation.apimachinery.resources import Object, Resource
-from federation.planning.federatedobject.placements import current_clusters
-from federation.planning.freezes.changefreeze import (
-    Change,
-    Freeze,
-    Frozen,
-    compile_freeze,
-    find_frozen,
-    find_frozen_move,
-    moved_clusters,
-)
+from federation.planning.freezes.changefreeze import Change
+from federation.planning.freezes.freezeindex import FreezeIndex
 from federation.planning.freezes.suspension import Suspension, compile_suspension, find_suspended
-from federation.planning.guard.losses import lost_clusters
 from federation.planning.rendering.imposed import changes_imposed
 from federation.scheduling.whatif.planresult import MemberObject, MemberPlan
 
@@ -43,7 +34,9 @@ class Holding:
     """The freezes and suspensions of the host, and its clusters by name."""
 
     def __init__(self, objects: Mapping[Resource, Iterable[Object]], clusters: Mapping[str, Mapping[str, Any]]) -> None:
-        self._freezes: list[Freeze] = [compile_freeze(each) for each in objects.get(CHANGE_FREEZES, ())]
+        self.freezes = FreezeIndex()
+        for each in objects.get(CHANGE_FREEZES, ()):
+            self.freezes.put(each)
         self._suspensions: list[Suspension] = [
             compile_suspension(each)
             for resource in (DELIVERY_SUSPENSIONS, CLUSTER_DELIVERY_SUSPENSIONS)
@@ -58,22 +51,24 @@ class Holding:
         after: Mapping[str, Any] | None,
         type_: FederatedType,
         now: datetime,
+        *,
+        held: Mapping[str, str],
     ) -> list[MemberPlan]:
-        """Return the rows of a federated object before and after, with the reason where a change waits."""
-        if not self._freezes and not self._suspensions:
+        """Return the rows of a federated object before and after, with the reason where a change waits.
+
+        `held` is what permits say, by cluster.
+        """
+        if not (self.freezes or self._suspensions or held):
             return list(rows)
         either: Mapping[str, Any] = after or before or {}
         template, namespace = either["spec"]["template"], str(either["metadata"].get("namespace") or "")
-        moved, freeze = frozenset[str](), ""
-        if before is not None and after is not None:
-            moved, freeze = self._frozen_move(before, after, type_, now)
         annotated = []
         for row in rows:
             passes = row.after is None or _is_imposed(row.cluster, before, after)
             reason = self._suspended(row.cluster, template, namespace, now, passes=passes) if row.is_changed else ""
-            reason = reason or (freeze if row.cluster in moved else "")
+            reason = reason or held.get(row.cluster, "")
             if not reason and _is_update(row, type_.paths.replicas_spec):
-                frozen = self._find_frozen(row.cluster, template, namespace, Change.UPDATES, now)
+                frozen = self.freezes.find(either, self._labels(row.cluster), Change.UPDATES, now)
                 reason = "" if frozen is None else frozen.message
             note = "; ".join(filter(None, (row.note, reason)))
             annotated.append(replace(row, note=note, held=reason) if reason else row)
@@ -86,30 +81,6 @@ class Holding:
         labels = self._labels(cluster)
         found = find_suspended(self._suspensions, template, namespace, cluster, labels, now, only_cluster_wide=passes)
         return "" if found is None else found.message
-
-    def _find_frozen(
-        self, cluster: str, template: Mapping[str, Any], namespace: str, change: Change, now: datetime
-    ) -> Frozen | None:
-        name = str((template.get("metadata") or {}).get("name") or "")
-        return find_frozen(self._freezes, namespace, name, self._labels(cluster), change, now)
-
-    def _frozen_move(
-        self, before: Mapping[str, Any], after: Mapping[str, Any], type_: FederatedType, now: datetime
-    ) -> tuple[frozenset[str], str]:
-        """Return the clusters of a move that a freeze holds as a whole, and the freeze."""
-        old, new = current_clusters(before, type_), current_clusters(after, type_)
-        template, namespace = after["spec"]["template"], str(after["metadata"].get("namespace") or "")
-        wanted, evicted = type_.replicas(template), any(self._is_evicting(name) for name in lost_clusters(old, new))
-
-        def find(cluster: str, change: Change) -> Frozen | None:
-            return self._find_frozen(cluster, template, namespace, change, now)
-
-        frozen = find_frozen_move(old, new, wanted, find, is_evicting=evicted) if new else None
-        return (frozenset(), "") if frozen is None else (moved_clusters(old, new, wanted), frozen.message)
-
-    def _is_evicting(self, cluster: str) -> bool:
-        taints = ((self._clusters.get(cluster) or {}).get("spec") or {}).get("taints") or ()
-        return any(taint.get("effect") == "NoExecute" for taint in taints)
 
     def _labels(self, cluster: str) -> Mapping[str, str]:
         return ((self._clusters.get(cluster) or {}).get("metadata") or {}).get("labels") or {}

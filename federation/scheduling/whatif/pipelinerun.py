@@ -6,7 +6,8 @@ the pending controllers, and a problem is reported.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -15,18 +16,22 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery.mergepatch import apply_merge_patch
 from federation.apimachinery.resources import Object
 from federation.planning.federatedobject import namespaces, pendingcontrollers
+from federation.planning.freezes.changefreeze import moved_clusters
 from federation.planning.overrides.entries import plan_override_patch
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.policymatching import subject_of_federated
-from federation.scheduling.answers import Assessment, Deferred, Due, Wait
+from federation.scheduling.answers import Assessment, Deferred, Due, Leave, Wait
 from federation.scheduling.assessment import assess
 from federation.scheduling.attempt import SchedulingAttempt, assume, start_attempt
-from federation.scheduling.attemptpatches import placement_patch, unchanged_patch
+from federation.scheduling.attemptpatches import placement_patch, unchanged_patch, withdrawing_patch
+from federation.scheduling.chain import permit
 from federation.scheduling.divisibility import with_divided_kind
 from federation.scheduling.engine import Decision
 from federation.scheduling.framework.types import Exchange
+from federation.scheduling.names import REASON_FROZEN
 from federation.scheduling.occasions import Occasion
 from federation.scheduling.pendingreplicas import with_added_only
+from federation.scheduling.proposal import Proposal
 from federation.scheduling.quotas import describe_withheld, key_in
 from federation.scheduling.relatedworkloads import placed_in, to_workload
 from federation.scheduling.triggerwords import describe_deferral
@@ -50,6 +55,10 @@ class PipelineRun:
     attempt: SchedulingAttempt | None = None
     assessment: Assessment | None = None
     decision: Decision | None = None
+    proposal: Proposal | None = None
+    """The decision before and after the permits, and the answer of the one that stops it."""
+    permitted: Proposal | None = None
+    answer: Wait | Leave | None = None
     problems: list[str] = field(default_factory=list)
     alternatives: Sequence[Mapping[str, Any]] = field(default_factory=list)
     """The clusters that its queue would compare for its deadline."""
@@ -60,6 +69,24 @@ class PipelineRun:
         """Record a problem once; ignore ""."""
         if problem and problem not in self.problems:
             self.problems.append(problem)
+
+    def ask_permits(self, state: CompiledState, now: datetime) -> None:
+        """Ask the permits about the decision at this time."""
+        if self.proposal is not None:
+            proposal = replace(self.proposal, now=now)
+            self.permitted, self.answer = permit(state.chain.permits, proposal)
+
+    @property
+    def held(self) -> Mapping[str, str]:
+        """The reasons of permits why changes wait, by cluster."""
+        if self.permitted is None:
+            return {}
+        found = {name: stay.message for name, stay in self.permitted.stays.items()}
+        if isinstance(self.answer, Wait) and self.answer.reason == REASON_FROZEN:
+            unit, after = self.permitted.due.unit, self.permitted.decision.placements
+            moved = moved_clusters(self.permitted.attempt.current(), after, unit.desired_replicas)
+            found |= dict.fromkeys(moved, self.answer.message)
+        return found
 
     def apply(self, patch: Mapping[str, Any] | None) -> bool:
         """Apply a patch as the API server would; return whether there is one."""
@@ -127,7 +154,13 @@ def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Obje
         return unchanged_patch(attempt, assessment)
     decision = yield from state.engine.run(assessment.unit, snapshot, assessment.profile, now=now)
     decision = with_added_only(decision) if assessment.quiet.only_adds else decision
-    run.decision = decision = with_divided_kind(decision, attempt, assessment)
+    decision = with_divided_kind(decision, attempt, assessment)
+    run.proposal = Proposal(attempt, assessment, decision, snapshot, state, now)
+    run.ask_permits(state, now)
+    assert run.permitted is not None
+    run.decision = decision = run.permitted.decision
+    if isinstance(run.answer, Leave):
+        return withdrawing_patch(attempt, run.answer)
     if not decision.is_success:
         return unchanged_patch(attempt, Wait(decision.outcome, decision.reason))
     run.is_unschedulable = False

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from federation.apimachinery.resources import Object, Resource
+from federation.planning.failover.evictionrecord import Stay
 
 
 class Action(StrEnum):
@@ -108,6 +109,8 @@ class ObjectPlan:
     """The waves that wait for an approval before they start."""
     alternatives: Sequence[Mapping[str, Any]] = ()
     """The clusters that its queue would compare for its deadline, the best one first."""
+    stays: Mapping[str, Stay] = field(default_factory=dict)
+    """Why replicas stay in clusters that they have to leave."""
 
     @property
     def target(self) -> str:

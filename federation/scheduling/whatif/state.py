@@ -5,8 +5,9 @@ clusters, policies, profiles, override bindings, types, and an engine with the p
 the controllers treat them, and reported in `problems`.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from federation.api.federatedtype import FederatedType, from_config
@@ -28,19 +29,27 @@ from federation.api.resources import (
 )
 from federation.apimachinery.resources import NAMESPACES, GroupKind, Object, Resource, group_kind_of
 from federation.apimachinery.selectors import SelectorError
+from federation.planning.failover.evictingclusters import EvictingClusters, NothingListed
+from federation.planning.failover.failoveroptions import FailoverOptions
+from federation.planning.failover.pace import PaceOptions
+from federation.planning.guard.ledger import Cause, GuardOptions
+from federation.planning.guard.moves import Moves
 from federation.planning.overrides.policymatching import Bindings
 from federation.planning.waves.policychanges import without_record
 from federation.scheduling.assumedreplicas import AssumeCache
+from federation.scheduling.attempt import SchedulingAttempt
 from federation.scheduling.chain import Chain
 from federation.scheduling.engine import Engine
+from federation.scheduling.evictions import Evictions
 from federation.scheduling.framework.registry import PluginRegistry
-from federation.scheduling.policyspec import compile_policy
+from federation.scheduling.policyspec import Policy, compile_policy
 from federation.scheduling.quotas import key_in
 from federation.scheduling.relatedworkloads import key_of, to_workload
 from federation.scheduling.webhooks.configuration import decisive_hash
 from federation.scheduling.webhooks.factory import admit, with_webhooks
 from federation.scheduling.whatif.holding import HOLDING, Holding
 from federation.scheduling.world import World
+from federation.scheduling.worldobjects import ListedObjects, Name
 
 PROPAGATION = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
 OVERRIDES = (OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES)
@@ -61,8 +70,6 @@ CONTEXT = (
 """Every kind that decisions about a federated object depend on, besides the object itself."""
 
 _UNREAD = "{} cannot be listed, so the plan does not tell what they hold"
-Name = tuple[str, str]
-"""Namespace ("" for cluster-scoped kinds) and name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +125,31 @@ class ObjectSet:
         return changed
 
 
+class _ListedClusters:
+    """The FederatedClusters of a plan."""
+
+    def __init__(self, clusters: Mapping[str, Object]) -> None:
+        self._clusters = clusters
+
+    def get(self, namespace: str, name: str) -> Object | None:  # noqa: ARG002  # clusters have no namespace
+        return self._clusters.get(name)
+
+    def list(self) -> Sequence[Object]:
+        return tuple(self._clusters.values())
+
+
 class CompiledState(World):
     """Objects compiled for decisions. An invalid change leaves the version of `before` in force."""
 
-    def __init__(self, objects: ObjectSet, before: ObjectSet, installed: PluginRegistry, chain: Chain) -> None:
+    def __init__(
+        self,
+        objects: ObjectSet,
+        before: ObjectSet,
+        installed: PluginRegistry,
+        chain: Chain,
+        now: datetime,
+        guard: GuardOptions | None = None,
+    ) -> None:
         super().__init__(chain.spreads)
         self.chain = chain
         self.problems: list[str] = []
@@ -132,6 +160,7 @@ class CompiledState(World):
         self.types = federated_types(objects, self.problems)
         self.cluster_objects = {cluster["metadata"]["name"]: cluster for cluster in objects.list(FEDERATED_CLUSTERS)}
         self.holding = Holding({each: objects.list(each) for each in HOLDING}, self.cluster_objects)
+        self._foresee(objects, before, guard or GuardOptions(), now)
         self.problems += [_UNREAD.format(each.plural) for each in before.unread]
         for cluster in self.cluster_objects.values():
             self.clusters.update(cluster)
@@ -174,6 +203,28 @@ class CompiledState(World):
         policy = self.policies.policy_of(federated)
         waiters = self.workloads.observe(key_of(federated), to_workload(federated, type_, policy))
         return waiters.to_check | waiters.to_retry
+
+    def count(self, cause: Cause, attempt: SchedulingAttempt, policy: Policy) -> int:
+        """Return how many objects there are of the cause of a move; all moves of a plan count the same objects."""
+        key = cause, attempt.federated["metadata"].get("namespace")
+        if key not in self._counts:
+            self._counts[key] = super().count(cause, attempt, policy)
+        return self._counts[key]
+
+    def _foresee(self, objects: ObjectSet, before: ObjectSet, guard: GuardOptions, now: datetime) -> None:
+        """Let the permits see what they see in the control plane, without what only passes with time."""
+        self._counts: dict[Hashable, int] = {}
+        self.federated_objects = ListedObjects(objects.federated())
+        self.freezes = self.holding.freezes
+        self.moves = Moves(guard)
+        for federated in before.federated():
+            self.moves.remember(_name(federated), federated, now)
+        listed = _ListedClusters(self.cluster_objects)
+        limits = FailoverOptions(pace=PaceOptions(replicas_per_minute=1_000_000_000, namespace_share=1.0))
+        clusters = EvictingClusters(listed, NothingListed(), limits.halts)
+        for cluster in listed.list():
+            clusters.on_cluster(None, cluster)
+        self.evictions = Evictions(clusters, limits, is_settled=True)
 
     def _put_policies(self, objects: ObjectSet, before: ObjectSet) -> None:
         for resource in PROPAGATION:

@@ -6,19 +6,26 @@ from typing import Any
 
 import pytest
 from tests.unit.features.podgroups.test_rules import PODS
-from tests.unit.scheduling.test_attempt import MINE, Inputs, a_federated, a_policy
+from tests.unit.scheduling.test_attempt import MINE, TYPE, Inputs, a_federated, a_policy
 
 from federation.api import names
 from federation.features.catalogue import FEATURES, decision_chain
+from federation.planning.guard.earliervolumes import EarlierVolumes
 from federation.planning.podgroups import POD_GROUP, PodGroup
 from federation.scheduling.answers import Due, Wait
+from federation.scheduling.assessment import assess
+from federation.scheduling.attempt import start_attempt
 from federation.scheduling.chain import ORDER, Gate, Shape, Step, to_chain
+from federation.scheduling.framework.testing import NOW
 from federation.scheduling.framework.types import SchedulingUnit
 from federation.scheduling.gates import GATES
 from federation.scheduling.names import KUEUE_QUEUE_NAME, REASON_CLAIMS_NOT_KNOWN
+from federation.scheduling.occasions import Occasion
 from federation.scheduling.question import Question
 from federation.scheduling.shapes import SHAPES
 from federation.scheduling.workloadspreads import NoSpreads
+
+REST = Wait("TeamRests", "team a rests")
 
 
 class TeamRests(Gate):
@@ -27,7 +34,7 @@ class TeamRests(Gate):
     name = "team-rests"
 
     def ask(self, question: Question) -> Wait | None:
-        return Wait("TeamRests", "team a rests") if question.template["metadata"]["name"] == "web" else None
+        return REST if question.template["metadata"]["name"] == "web" else None
 
 
 class TeamName(Shape):
@@ -55,9 +62,9 @@ def test_every_step_of_the_product_has_its_place_in_the_table() -> None:
 
 def test_a_step_that_the_table_does_not_list_is_asked_before_nothing_has_changed() -> None:
     inputs = a_world(TeamRests(), TeamName())
-    assert [gate.name for gate in inputs.chain.gates][-2:] == ["team-rests", "unchanged"]
+    assert [gate.name for gate in inputs.chain.gates][-3:] == ["team-rests", "unchanged", "volumes-listed"]
     _, assessment = inputs.assess(a_federated())
-    assert assessment == Wait("TeamRests", "team a rests")
+    assert assessment == REST
     _, assessment = a_world(TeamName()).assess(a_federated())
     assert isinstance(assessment, Due)
     assert assessment.unit.max_clusters == 1
@@ -81,6 +88,18 @@ def test_a_gate_can_call_for_a_decision_about_which_nothing_changed() -> None:
     placed["spec"]["placements"] = [{"controller": names.GLOBAL_SCHEDULER, "placement": placement}]
     assert not isinstance(inputs.assess(placed)[1], Due)
     assert isinstance(a_world(Calls()).assess(placed)[1], Due)
+
+
+def test_an_object_with_volumes_waits_for_the_lists_of_claims_when_it_would_be_decided() -> None:
+    inputs = Inputs(a_policy())
+    attempt = start_attempt(a_federated(), TYPE, inputs.policies, EarlierVolumes(is_awaited=True))
+    assert attempt is not None
+    waits = assess(attempt, inputs, inputs.chain, inputs.clusters.snapshot(), Occasion(NOW))
+    assert isinstance(waits, Wait)
+    assert not waits.reason, "nothing is reported"
+    assert waits.after_s == 1.0
+    resting = a_world(TeamRests())
+    assert assess(attempt, resting, resting.chain, resting.clusters.snapshot(), Occasion(NOW)) == REST
 
 
 def test_a_control_plane_without_features_decides() -> None:

@@ -318,7 +318,7 @@ def test_a_plan_names_the_freeze_that_holds_updates_and_not_scaling() -> None:
 
 def test_a_plan_names_the_freeze_that_holds_a_move_in_each_of_its_clusters() -> None:
     world = a_frozen_world(a_hold(CHANGE_FREEZES, {**FREEZE, "holds": ["Evictions"]}))
-    drained = change(world, FEDERATED_CLUSTERS, with_taint(cluster(world, "east"), "drain", "", "NoExecute"))
+    drained = change(world, FEDERATED_CLUSTERS, with_taint(cluster(world, "east"), names.TAINT_DRAIN, "", "NoExecute"))
     assert all("ChangeFreeze sale holds" in note for note in notes(world, drained).values())
     policy = world.get(PROPAGATION_POLICIES, "default", "divide")
     assert policy is not None
@@ -365,6 +365,56 @@ def test_a_workload_that_would_leave_its_volume_is_held(share: float, modes: lis
     moved = change(world, PROPAGATION_POLICIES, a_policy({"west": 1}, **FREE))
     result = plan(world, moved, guard=GuardOptions(share=share))
     assert [hold.volumes for hold in result.holds] == held
+
+
+def a_fleet_of(count: int) -> ObjectSet:
+    sources = [a_source(f"web-{number}", 1) for number in range(count)]
+    return a_world(
+        map(a_cluster, CLUSTERS), [a_policy({"east": 1}, schedulingMode="Duplicate", **FREE)], sources=sources
+    )
+
+
+def a_move_to_west(world: ObjectSet) -> ObjectChange:
+    return change(world, PROPAGATION_POLICIES, a_policy({"west": 1}, schedulingMode="Duplicate", **FREE))
+
+
+@pytest.mark.parametrize(("count", "held"), [(10, []), (11, [(11, 11, 10)]), (30, [(30, 30, 10)])])
+def test_a_plan_counts_all_moves_of_a_cause_before_the_guard_answers(
+    count: int, held: list[tuple[int, int, int]]
+) -> None:
+    world = a_fleet_of(count)
+    result = plan(world, a_move_to_west(world), guard=GuardOptions())
+    assert [(hold.counted, hold.size, hold.allowed) for hold in result.holds] == held
+    assert sum(len(hold.objects) for hold in result.holds) == sum(each[0] for each in held)
+
+
+def test_what_a_freeze_holds_does_not_count_for_the_guard() -> None:
+    world = a_fleet_of(12)
+    always = a_hold(CHANGE_FREEZES, {"reason": "the sale", "windows": ALWAYS})
+    frozen = world.with_changes([always])
+    result = plan(frozen, a_move_to_west(frozen), guard=GuardOptions())
+    assert result.holds == []
+    assert all("ChangeFreeze sale holds" in row.held for obj in result.changed for row in obj.rows)
+
+
+@pytest.mark.parametrize(("mode", "stays"), [("Never", {"east": "its policy says failover.mode: Never"}), ("Auto", {})])
+def test_a_plan_of_a_drain_says_what_stays_by_the_rules_of_failover(mode: str, stays: dict[str, str]) -> None:
+    policy = a_policy({"east": 1, "west": 1}, failover={"mode": mode}, **FREE)
+    world = a_world(map(a_cluster, CLUSTERS), [policy], sources=[a_source("web", 6)])
+    drained = change(world, FEDERATED_CLUSTERS, with_taint(cluster(world, "east"), names.TAINT_DRAIN, "", "NoExecute"))
+    (obj,) = plan(world, drained).objects
+    assert {name: stay.message for name, stay in obj.stays.items()} == stays
+    left = {row.cluster: row.after.replicas for row in obj.rows if row.after is not None}
+    assert left == ({} if stays else {"west": 6}), "what stays is no change"
+    assert all(message in obj.reason for message in stays.values())
+
+
+def test_a_plan_of_a_drain_keeps_what_has_no_other_place() -> None:
+    clusters = [a_cluster("east"), with_taint(a_cluster("west"), "full", "", "NoSchedule")]
+    world = a_world(clusters, [a_policy({"east": 1}, **FREE)], sources=[a_source("web", 6)])
+    drained = change(world, FEDERATED_CLUSTERS, with_taint(cluster(world, "east"), names.TAINT_DRAIN, "", "NoExecute"))
+    result = plan(world, drained)
+    assert result.changed == []
 
 
 def test_a_policy_that_suspends_scheduling_places_nothing_and_says_so() -> None:
