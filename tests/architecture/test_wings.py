@@ -1,10 +1,15 @@
 """Each leaf feature is one folder with a record that the collectors read, and what the record names exists."""
 
+import re
+from dataclasses import fields
+
 import pytest
-from tests.support.sources import ROOT
+from tests.support.sources import ROOT, sources
 
 from federation.featureapi.feature import Feature
 from federation.features.catalogue import FEATURES, feature_screens
+from federation.scheduling.framework.types import SchedulingUnit
+from federation.scheduling.policyspec import Policy
 from federation.web.ui.uiapp import SCREENS
 
 FOLDER = ROOT / "federation" / "features"
@@ -47,3 +52,46 @@ def test_a_wing_brings_its_screens_with_their_templates() -> None:
     screens = [*SCREENS, *feature_screens()]
     assert len({screen.path for screen in screens}) == len(screens)
     assert [screen.template for screen in screens if not (screen.templates / screen.template).is_file()] == []
+
+
+UNIT_FIELDS_MAX = 47
+"""Counts of the decision chain, as those below, that may only fall: lower them when a count has fallen."""
+POLICY_FIELDS_MAX = 35
+WAITING_TYPES_MAX = 55
+MENTIONS_MAX = 27
+_WAITS = re.compile(
+    r"^class (\w*(?:Wait|Hold|Held|Froz|Freez|Suspen|Halt|Stay|Block|Permit|Pace|Budget|Quota|Ledger|Headroom)\w*)",
+    re.MULTILINE,
+)
+_DECIDING = (
+    "federation/scheduling",
+    "federation/planning",
+    "federation/guard",
+    "federation/delivery",
+    "federation/controllers",
+    "federation/features",
+)
+
+
+def test_the_unit_and_the_policy_get_no_further_fields() -> None:
+    """A feature adds a shape, which reads the object, and no field that all others carry."""
+    assert len(fields(SchedulingUnit)) <= UNIT_FIELDS_MAX
+    assert len(fields(Policy)) <= POLICY_FIELDS_MAX
+
+
+def test_there_are_no_further_types_that_wait_hold_or_limit() -> None:
+    """A gate or permit answers with `Wait` or `Leave`, and amounts are on the ledger."""
+    found = sorted({name for source in sources(*_DECIDING) for name in _WAITS.findall(source.text)})
+    assert len(found) <= WAITING_TYPES_MAX, found
+
+
+def test_no_further_files_outside_a_feature_name_it() -> None:
+    """The spine does not know its wings; the catalogue and the wiring of commands do."""
+    names = [feature.name for feature in FEATURES]
+    found = [
+        f"{source.name}: {name}"
+        for source in sources("federation")
+        for name in names
+        if f"features/{name}/" not in source.name and re.search(rf"features[./]{name}\b", source.text)
+    ]
+    assert len(found) <= MENTIONS_MAX, found
