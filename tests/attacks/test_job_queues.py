@@ -148,6 +148,7 @@ def test_no_deadline_of_a_tenant_stops_the_round_of_all_queues(retries: int) -> 
         {"containers": [{"name": "x", "resources": {"limits": {"cpu": "-100"}}}]},
         {"initContainers": [{"name": "x", "restartPolicy": "Always", "resources": {"requests": {"cpu": "-100"}}}]},
         {"resources": {"requests": {"cpu": "-100"}}},
+        {"resources": {"limits": {"cpu": "-100"}}},
         {"overhead": {"cpu": "-100"}},
     ],
 )
@@ -156,3 +157,25 @@ def test_pods_of_custom_kinds_do_not_make_room_for_others_with_negative_requests
     own = {"name": "a", "resources": {"requests": {"cpu": "4"}}}
     pod = {**negative, "containers": [own, *negative.get("containers", ())]}
     assert {name: str(amount) for name, amount in spec_requests(pod).items()} == {"cpu": "4"}
+
+
+@pytest.mark.parametrize(
+    ("containers", "expected"),
+    [
+        ([{}], {"cpu": "5"}),
+        ([{"limits": {"memory": "1Gi"}}], {"cpu": "5", "memory": "1Gi"}),
+        ([{"requests": {"cpu": "1"}}, {}], {"cpu": "1"}),
+        ([{"limits": {"cpu": "2"}}], {"cpu": "2"}),
+    ],
+)
+def test_a_limit_of_the_whole_pod_is_paid_for_where_nothing_is_requested(
+    containers: list[Object], expected: dict[str, str]
+) -> None:
+    """Members set it as the request of the pod, so a quota that counts nothing lets a tenant use everything."""
+    spec = {
+        "resources": {"limits": {"cpu": "5", "example.com/x": "1"}},
+        "containers": [{"resources": each} for each in containers],
+    }
+    assert {name: str(amount) for name, amount in spec_requests(spec).items()} == expected
+    asked = {**spec, "resources": {"limits": {"cpu": "5"}, "requests": {"cpu": "3"}}}
+    assert str(spec_requests(asked)["cpu"]) == "3"

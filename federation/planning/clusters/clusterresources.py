@@ -283,7 +283,8 @@ def spec_requests(spec: Mapping[str, Any]) -> Amounts:
     """Return a pod spec's request: the sum of its containers, at least each init container's, plus the overhead.
 
     A limit replaces a missing request. Init containers that always restart (sidecars) run beside the containers. A
-    request of the pod as a whole replaces those of its containers.
+    request of the pod as a whole replaces those of its containers. Its limit counts where neither requests anything,
+    because members set it as the request.
     """
     total: Amounts = {}
     sidecars: Amounts = {}
@@ -303,14 +304,19 @@ def spec_requests(spec: Mapping[str, Any]) -> Amounts:
     for name, amount in peak.items():
         total[name] = max(total.get(name, ZERO), amount)
     total |= whole_pod_requests(spec)
+    total = _whole_pod(spec, "limits") | total
     _add(total, _readable(spec.get("overhead")))
     return total
 
 
 def whole_pod_requests(spec: Mapping[str, Any]) -> Amounts:
     """Return what a pod spec requests for the pod as a whole, whatever its containers request."""
-    requests = _readable((spec.get("resources") or {}).get("requests"))
-    return {name: requests[name] for name in requests if name in _OF_PODS or name.startswith(_HUGE_PAGES)}
+    return _whole_pod(spec, "requests")
+
+
+def _whole_pod(spec: Mapping[str, Any], part: str) -> Amounts:
+    amounts = _readable((spec.get("resources") or {}).get(part))
+    return {name: amounts[name] for name in amounts if name in _OF_PODS or name.startswith(_HUGE_PAGES)}
 
 
 def _container_requests(container: Mapping[str, Any]) -> Amounts:
