@@ -5,8 +5,8 @@ The number of replicas is enough for most kinds. StatefulSets, CloneSets and Job
 run several times instead.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from federation.api import names
@@ -75,16 +75,16 @@ def is_only_numbered(type_: FederatedType) -> bool:
 
 
 def plan_division(federated: Mapping[str, Any], type_: FederatedType, placements: Placements) -> DivisionPlan:
-    """Return the plan for a decision of the scheduler; clusters without a number get the template as it is."""
+    """Return the plan for a decision of the scheduler; clusters without a number get a copy of the template."""
     path = type_.paths.replicas_spec
     counts = {cluster: count for cluster, count in placements.items() if count is not None}
     kind = (type_.resource.group, type_.resource.kind)
-    if path and not counts and kind in STATEFUL_SETS:
-        return DivisionPlan(placements, _kept_ordinals(federated, placements))
+    kept = _kept_ordinals(federated, placements.keys() - counts.keys()) if path and kind in STATEFUL_SETS else {}
     if not path or not counts:
-        return DivisionPlan(placements)
+        return DivisionPlan(placements, kept)
     if kind in STATEFUL_SETS:
-        return _plan_stateful_set(federated, path, counts)
+        plan = _plan_stateful_set(federated, path, counts)
+        return replace(plan, patches={**kept, **plan.patches})
     if kind == _CLONE_SET:
         return _plan_counted(federated, path, counts, _CLONE_SET_PARTITION)
     if kind == _LEADER_WORKER_SET:
@@ -103,11 +103,11 @@ def _patch(path: dotpaths.Path, value: Any) -> dict[str, Any]:
     return {"op": "replace", "path": to_pointer(path), "value": value}
 
 
-def _kept_ordinals(federated: Mapping[str, Any], placements: Placements) -> dict[str, list[dict[str, Any]]]:
+def _kept_ordinals(federated: Mapping[str, Any], copies: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
     """Return the ordinals of clusters whose copies were shares before: other names of pods are empty volumes."""
     record = parse_record((federated["metadata"].get("annotations") or {}).get(names.ORDINAL_STARTS))
     base = dotpaths.get(federated["spec"]["template"], ("spec", "ordinals", "start")) or 0
-    starts = {cluster: record.get(cluster, 0) for cluster in placements}
+    starts = {cluster: record.get(cluster, 0) for cluster in copies}
     return {name: [_patch(("spec", "ordinals"), {"start": base + start})] for name, start in starts.items() if start}
 
 

@@ -17,12 +17,14 @@ Decision: docs/decisions/0241-fewer-replicas-are-a-word-about-volumes.md
 """
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import orjson
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, PROPAGATION_POLICIES
+from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Object
 from federation.apiserver.store.interface import Event, EventType
 from federation.apiserver.store.memory import MemoryStore
@@ -83,7 +85,8 @@ class _Words:
     """When the user last wanted fewer replicas."""
     given_up: int = 0
     """How many replicas were wanted no more then, and were not found yet."""
-    deleted_s: float = -1e9
+    deleted_at: datetime | None = None
+    """When its user last deleted it, None for never."""
     touched_s: float = 0.0
     wanted: list[tuple[float, int]] = field(default_factory=list)
 
@@ -127,7 +130,7 @@ class Judge:
             for member in self._world.members.values():
                 self._keep(member, app, "orphaned", _uid(federated_of(self._world, app)), is_final=True)
             return
-        self.words[app].deleted_s = self._now_s
+        self.words[app].deleted_at = self._world.clock.now()
         for key, kept in list(self._kept.items()):
             if kept.app == app and not kept.is_final:
                 del self._kept[key]
@@ -234,12 +237,18 @@ class Judge:
         app = app_of(obj) if not key.startswith(_PODS) else ""
         if not app or not APPS[app].has_volumes or key.startswith("/core/"):
             volume = self.volumes.get((id(member), obj["metadata"]["uid"]))
-            if volume is not None and not self._has_word(volume.app, member):
+            if volume is not None and not (volume.is_written_off or self._has_word(volume.app, member)):
                 self._say("gone", f"{key} in {member.name} is deleted, with data of {volume.app}")
             return
-        has_data = any(each.app == app and each.member is member and each.is_live for each in self.volumes.values())
-        if has_data and key == place_of(APPS[app]) and not self._has_word(app, member):
+        here = [each for each in self.volumes.values() if each.app == app and each.member is member]
+        has_data = any(each.is_live and not each.is_written_off for each in here)
+        if has_data and key == place_of(APPS[app]) and not (self._has_word(app, member) or self._is_earlier(app, obj)):
             self._say("gone", f"{key} in {member.name} is deleted and has volumes with data")
+
+    def _is_earlier(self, app: str, obj: Object) -> bool:
+        """Return whether a copy is of an object that its user deleted, and not of a later one of its name."""
+        at = self.words[app].deleted_at
+        return at is not None and from_rfc3339(obj["metadata"]["creationTimestamp"]) <= at
 
     def _has_word(self, app: str, member: Member) -> bool:
         words = self.words[app]

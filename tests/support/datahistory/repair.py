@@ -45,6 +45,7 @@ async def repair(steps: Steps) -> list[str]:
     for cluster in (await steps.world.user.list(FEDERATED_CLUSTERS)).items:
         if (name := cluster["metadata"]["name"]) not in steps.world.members:
             await steps.world.unjoin_by_force(name)  # a restored host knows members by names of the past
+    steps.judge.check()  # what leaves drained clusters, which will be drained no more
     for name in steps.joined:
         await steps.untaint(name)
     await _rejoin(steps)

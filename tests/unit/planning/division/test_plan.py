@@ -123,6 +123,12 @@ def test_a_stateful_set_that_is_copied_from_now_on_keeps_the_names_of_its_pods()
     assert {cluster: values(patches) for cluster, patches in plan.patches.items()} == {
         "north": {"/spec/ordinals": {"start": 1000}}
     }
+    # While the guard holds the change, some clusters have copies already and others still have shares.
+    plan = plan_division(federated, TYPES["StatefulSet"], {"east": 2, "north": None})
+    assert {cluster: values(patches) for cluster, patches in plan.patches.items()} == {
+        "east": {"/spec/replicas": 2},
+        "north": {"/spec/ordinals": {"start": 1000}},
+    }
     federated["metadata"]["annotations"] |= plan.annotations
     plan = plan_division(federated, TYPES["StatefulSet"], {"east": 2, "north": 2})
     assert values(plan.patches["north"]) == {"/spec/replicas": 2, "/spec/ordinals": {"start": 1000}}
