@@ -7,7 +7,8 @@ refused, so that errors could quote it.
 import base64
 import contextlib
 import json
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import pytest
 from tests.support.federation import Federation, eventually, fedctl, log_of, start_serve
 from tests.support.rest import APPLY, JSON_PATCH, MERGE, STRATEGIC, Api, Refused
 
+from federation.apimachinery.errors import ConfigurationError
+from federation.apiserver.store.maintenance import file_of, name_of
 from federation.client.kubeconfig import load_kubeconfig
 
 PLAIN = "correct-horse-battery"
@@ -137,3 +140,13 @@ def _around(line: str) -> str:
     """Return the part of a line around its first marker."""
     at = min(line.index(marker) for marker in MARKERS if marker in line)
     return line[max(0, at - 300) : at + 60]
+
+
+@pytest.mark.parametrize("url", [f"postgresql://user:{PLAIN}", f"postgresql://user:{PLAIN}/name", PLAIN])
+@pytest.mark.parametrize("read", [name_of, file_of])
+def test_an_error_about_the_databases_url_does_not_quote_its_password(url: str, read: Callable[[str], object]) -> None:
+    """Without a host, the password stands where a port should be."""
+    with pytest.raises(ConfigurationError, match="store url: it does not parse") as raised:
+        read(url)
+    printed = "".join(traceback.format_exception(raised.value))
+    assert PLAIN not in printed

@@ -24,7 +24,6 @@ from sqlalchemy import (
     create_engine,
     event,
     func,
-    make_url,
     select,
 )
 
@@ -33,7 +32,7 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.lockfile import read_owner, try_lock
 from federation.apiserver.store.checksums import is_intact
 from federation.apiserver.store.database import translated
-from federation.apiserver.store.databases import open_database
+from federation.apiserver.store.databases import open_database, parsed_url
 from federation.apiserver.store.history import read_state
 from federation.apiserver.store.interface import EventType
 from federation.apiserver.store.migrate import downgrade, migrate, read_versions, revision_of
@@ -78,7 +77,7 @@ def name_of(url: str) -> str:
 
 def file_of(url: str) -> Path | None:
     """Return the file of a SQLite database, None for a server."""
-    parsed = make_url(url)
+    parsed = parsed_url(url)
     return Path(parsed.database).absolute() if parsed.get_backend_name() == "sqlite" and parsed.database else None
 
 
@@ -208,7 +207,7 @@ def _sqlite(file: Path, mode: str) -> Engine:
 
 
 def _server(url: str) -> Engine:
-    parsed: URL = make_url(url).set(drivername="postgresql+psycopg")
+    parsed: URL = parsed_url(url).set(drivername="postgresql+psycopg")
     return create_engine(parsed, poolclass=NullPool, connect_args={"connect_timeout": 10})
 
 
