@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/job_queues.py
 
-The first table is the CPU time of a round of the ledger with 20 clusters, 10 queues and 20 namespaces, and that of a
+The first table is the CPU time of a round of the state with 20 clusters, 10 queues and 20 namespaces, and that of a
 status of all queues, which is computed at most once a second. The jobs have 40 sizes, or every job is different, so
 that none is recognised as equal to another: the worst case. The second table is one trace of 2,000 gangs on 20 members
 that die and come back (`tests/support/gangfleet.py`), with this admission where the scheduler takes the fullest or the
@@ -33,7 +33,7 @@ from tests.support.gangfleet import ByQueue, FirstCome, MultiKueue, Policy, simu
 
 from federation.features.queues.rules.configuration import Component
 from federation.features.queues.rules.entries import Entry
-from federation.features.queues.rules.queueledger import Ledger
+from federation.features.queues.rules.queuestate import QueueState
 from federation.features.queues.rules.queuestatus import compute_statuses
 from federation.scheduling.framework.types import PodSet, pod_shape
 
@@ -42,21 +42,21 @@ QUEUES = 10
 TEAMS = 20
 
 
-def _a_ledger(count: int, sizes: int) -> Ledger:
-    ledger = Ledger()
-    ledger.put_flavor("any", {"metadata": {"name": "any"}, "spec": {}})
+def _a_state(count: int, sizes: int) -> QueueState:
+    state = QueueState()
+    state.put_flavor("any", {"metadata": {"name": "any"}, "spec": {}})
     for at in range(QUEUES):
         quota = {"name": "any", "resources": [{"name": "cpu", "nominalQuota": "5000"}]}
         spec = {"cohort": "all", "flavors": [quota], "namespaceSelector": {}, "pendingMax": count}
-        ledger.put_queue(f"queue-{at}", {"metadata": {"name": f"queue-{at}"}, "spec": spec})
+        state.put_queue(f"queue-{at}", {"metadata": {"name": f"queue-{at}"}, "spec": spec})
     for at in range(TEAMS):
-        ledger.put_namespace(f"team-{at}", {})
-        ledger.put_job_queue(f"team-{at}", "q", f"queue-{at % QUEUES}")
+        state.put_namespace(f"team-{at}", {})
+        state.put_job_queue(f"team-{at}", "q", f"queue-{at % QUEUES}")
     for at in range(CLUSTERS):
-        ledger.put_cluster(f"cluster-{at}", _a_cluster(f"cluster-{at}"))
+        state.put_cluster(f"cluster-{at}", _a_cluster(f"cluster-{at}"))
     for at in range(count):
-        ledger.put(_an_entry(at, 21 + at % sizes), 0.0)
-    return ledger
+        state.put(_an_entry(at, 21 + at % sizes), 0.0)
+    return state
 
 
 def _a_cluster(name: str) -> dict[str, Any]:
@@ -96,15 +96,15 @@ def measure_rounds() -> None:
     print(f"{'waiting':>8} {'sizes':>8} {'round':>10} {'per job':>10} {'statuses':>10}")
     for sizes in (40, 4_096):
         for count in (2_500, 5_000, 10_000):
-            ledger = _a_ledger(count, sizes)
-            ledger.decide(0.0)  # the facts of jobs are computed once
+            state = _a_state(count, sizes)
+            state.decide(0.0)  # the facts of jobs are computed once
             rounds = []
             for _ in range(5):
                 started = time.process_time()
-                decisions = ledger.decide(1.0)
+                decisions = state.decide(1.0)
                 rounds.append(time.process_time() - started)
             started = time.process_time()
-            compute_statuses(ledger, decisions, 1.0)
+            compute_statuses(state, decisions, 1.0)
             status = time.process_time() - started
             assert len(decisions.waits) == count
             spent = median(rounds)

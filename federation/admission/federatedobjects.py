@@ -2,8 +2,8 @@
 
 Sync writes the template of a federated object to members with the federation's own rights. A user therefore needs the
 verb `federate` on the resource, namespace and name of the template, before and after an update. The plugin marks the
-object as written by hand, so that sync delivers it without a source object. Only the control plane writes statuses and
-reports.
+object as written by hand, so that sync delivers it without a source object. Only the control plane writes statuses,
+reports, and the records of what an object pays: quotas and queues limit what is written by hand, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,12 +23,18 @@ from federation.apimachinery.errors import Forbidden, cause, invalid
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
+from federation.planning.accounts.claim import CLAIM
+from federation.planning.rendering.admittednodes import QUEUE_NODES
+from federation.planning.rendering.names import QUEUE_RELEASED
+from federation.scheduling.names import QUEUE_ADMISSION
 
 FEDERATED = (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
 REPORTS = (COLLECTED_STATUSES, CLUSTER_COLLECTED_STATUSES, PROPAGATED_VERSIONS, CLUSTER_PROPAGATED_VERSIONS)
 """Kinds in which the control plane reports; only it writes them."""
 FEDERATE = "federate"
 """The verb for delivering an object to members with the federation's rights."""
+_PAYING = frozenset((CLAIM.name, QUEUE_ADMISSION, QUEUE_NODES.name, QUEUE_RELEASED))
+"""Annotations in which the control plane records what an object pays, and what it gets for that."""
 _TEMPLATE = "spec.template"
 FindResource = Callable[[str, str], Resource | None]
 """Returns the resource that the host serves for an apiVersion and kind."""
@@ -43,14 +49,20 @@ class FederatedObjectAdmission:
         self._find = find
 
     def mutate(self, request: AdmissionRequest) -> Object:
-        """Mark a federated object as written by hand. `validate` decides whether the requester may do that."""
+        """Mark a federated object as written by hand, with its records of what it pays as they are stored.
+
+        `validate` decides whether the requester may do that.
+        """
         obj = request.obj or {}
         if request.subresource or request.resource not in FEDERATED:
             return obj
         metadata = obj["metadata"]
         annotations = metadata.get("annotations")
         if isinstance(annotations, Mapping | None):
-            metadata["annotations"] = {**(annotations or {}), names.HAND_WRITTEN: "true"}
+            stored = (request.old or {"metadata": {}})["metadata"].get("annotations") or {}
+            wished = {name: value for name, value in (annotations or {}).items() if name not in _PAYING}
+            paid = {name: value for name, value in stored.items() if name in _PAYING}
+            metadata["annotations"] = {**wished, **paid, names.HAND_WRITTEN: "true"}
         return obj
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:

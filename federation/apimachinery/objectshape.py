@@ -4,6 +4,7 @@ A member can send anything. `client/http.py` checks single objects, `runtime/adm
 watches. The content of spec and status is not checked here. Pure.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from federation.apimachinery.quantity import INT64_MAX
@@ -52,3 +53,16 @@ def _has_only_texts(value: Any) -> bool:
 
 def _is_owner(value: Any) -> bool:
     return type(value) is dict and {str}.issuperset([type(value.get(field)) for field in _OWNER_FIELDS])
+
+
+def revision_of(obj: Mapping[str, Any] | None) -> int:
+    """Return an object's resourceVersion as a number, 0 when it has none that is one."""
+    return to_revision(((obj or {}).get("metadata") or {}).get("resourceVersion") or "")
+
+
+def to_revision(resource_version: str) -> int:
+    """Return a resourceVersion as a number, 0 when it is none.
+
+    Kubernetes guarantees the order since 1.35, and every server before kept to it.
+    """
+    return int(resource_version) if resource_version.isdecimal() and len(resource_version) <= REVISION_LENGTH_MAX else 0

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
+from federation.apimachinery.objectshape import revision_of
 from federation.apimachinery.resources import Object, Resource
 from federation.delivery.clusterremoval import is_removal_due
 from federation.delivery.clustersteps import Rollouts
@@ -23,7 +24,6 @@ from federation.planning.failover import podbudgets
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.finished import evidence, is_finished
 from federation.runtime.controller import Controller, Key, key_of
-from federation.runtime.indexer import revision_of
 from federation.runtime.subscription import Triggers
 
 _SINGLE, _BULK = 0, 1

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 from federation.apimachinery.errors import NotFound
+from federation.apimachinery.objectshape import revision_of
 from federation.apimachinery.resources import Object
-from federation.runtime.indexer import revision_of
 
 K = TypeVar("K", bound=Hashable)
 

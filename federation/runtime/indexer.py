@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import orjson
 
 from federation.apimachinery.memory import share
-from federation.apimachinery.objectshape import REVISION_LENGTH_MAX
 from federation.apimachinery.resources import Object
 from federation.client.client import Objects
 
@@ -25,19 +24,6 @@ def cache_key(obj: Object) -> CacheKey:
     """Return namespace ("" for cluster-scoped objects) and name, shared: an object has a key in ten mappings."""
     metadata = obj["metadata"]
     return share(metadata.get("namespace") or ""), share(metadata["name"])
-
-
-def revision_of(obj: Object | None) -> int:
-    """Return an object's resourceVersion as a number, 0 when it has none that is one."""
-    return to_revision(((obj or {}).get("metadata") or {}).get("resourceVersion") or "")
-
-
-def to_revision(resource_version: str) -> int:
-    """Return a resourceVersion as a number, 0 when it is none.
-
-    Kubernetes guarantees the order since 1.35, and every server before kept to it.
-    """
-    return int(resource_version) if resource_version.isdecimal() and len(resource_version) <= REVISION_LENGTH_MAX else 0
 
 
 class _Index:

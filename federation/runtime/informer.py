@@ -25,12 +25,12 @@ from federation.apimachinery.errors import (
     ClusterUnreachable,
     RequestTimeout,
 )
-from federation.apimachinery.objectshape import is_storable
+from federation.apimachinery.objectshape import is_storable, to_revision
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client, ObjectPage, Objects, WatchBatch, WatchEventType
 from federation.runtime.admittance import Admittance, CacheBudget, Transform, bookmark_revision, is_within, needs_list
 from federation.runtime.handlers import Handler, Handlers
-from federation.runtime.indexer import Cache, CacheKey, cache_key, to_revision
+from federation.runtime.indexer import Cache, CacheKey, cache_key
 from federation.runtime.informercounts import InformerCounts
 from federation.runtime.lineage import Lineage
 from federation.runtime.listpages import opened, read_pages

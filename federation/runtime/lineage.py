@@ -25,10 +25,10 @@ from federation.apimachinery.errors import (
     TooManyRequests,
     Unauthorized,
 )
-from federation.apimachinery.objectshape import is_storable
+from federation.apimachinery.objectshape import is_storable, revision_of, to_revision
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
-from federation.runtime.indexer import Cache, CacheKey, revision_of, to_revision
+from federation.runtime.indexer import Cache, CacheKey
 
 _REQUESTS_MAX = 3
 """Objects to request for one proof: the newest one may have changed while the server was away."""

@@ -13,11 +13,11 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from federation.api import names
+from federation.apimachinery.objectshape import revision_of
 from federation.apimachinery.resources import Object
 from federation.client.client import Objects
 from federation.runtime.controller import Key, key_of
 from federation.runtime.handlers import Handler
-from federation.runtime.indexer import revision_of
 
 _PROGRESS = frozenset((names.PENDING_CONTROLLERS, names.OVERRIDE_POLICIES))
 """Annotations that wake no controller: `is_due` and `is_pending` handle one, new overrides come with the other."""

@@ -21,6 +21,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
 from federation.apimachinery.annotationrecords import AnnotationRecord, Count, Time, to_time
 from federation.planning.federatedobject.finished import has_finished_everywhere
+from federation.planning.federatedobject.placements import departed_clusters
 from federation.planning.rendering.admittednodes import QUEUE_NODES, PodNodes
 from federation.scheduling.deadlines import Alternative
 from federation.scheduling.framework import gangs
@@ -108,7 +109,8 @@ class QueueIndex:
 
         An object that was placed before it had a queue has none: nothing that runs is taken out of its cluster. Kueue's
         label counts only in namespaces with JobQueues: elsewhere it is for the Kueue of the members. What has waited in
-        a JobQueue waits on while that is gone: a limit that is missing is not the end of the limit.
+        a JobQueue waits on while that is gone: a limit that is missing is not the end of the limit. What runs stays in
+        the JobQueue that admitted it, also without its label: a label is no evidence that it has left its cluster.
         """
         metadata, template = federated["metadata"], federated["spec"]["template"]
         group = membership_of(federated)
@@ -120,7 +122,7 @@ class QueueIndex:
             known, waited = self._names.get(str(metadata.get("namespace") or "")) or (), _has_waited(federated)
             if not known and not waited:
                 return ""
-            found = str(labels.get(KUEUE_QUEUE_NAME) or "")
+            found = str(labels.get(KUEUE_QUEUE_NAME) or "") or _paid_queue(federated)
             if not found and not ((DEFAULT_QUEUE in known or waited) and type_.components.rules):
                 return ""
         is_older = ADMISSION.name not in (metadata.get("annotations") or {}) and _is_placed(federated)
@@ -133,6 +135,14 @@ def _has_waited(federated: Mapping[str, Any]) -> bool:
         return True
     scheduled = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED)
     return scheduled is not None and scheduled.get("reason") == names.REASON_QUEUED
+
+
+def _paid_queue(federated: Mapping[str, Any]) -> str:
+    """Return the JobQueue that admitted an object which has not left its clusters yet, "" for none."""
+    admission = admission_of(federated)
+    if admission is None or admission.phase not in (Phase.ADMITTED, Phase.EVICTED):
+        return ""
+    return admission.queue if _is_placed(federated) or departed_clusters(federated) else ""
 
 
 def _is_placed(federated: Mapping[str, Any]) -> bool:

@@ -8,21 +8,31 @@ Reference: docs/reference/quotas.md.
 Decisions: docs/decisions/0066-quotas-in-decisions.md, docs/decisions/0230-one-ledger.md
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.mergepatch import apply_merge_patch
+from federation.apimachinery.objectshape import revision_of
 from federation.planning.accounts.accountledger import Ledger
 from federation.planning.accounts.claim import CLAIM, Claim, Use, claim_of, plan_claim
+from federation.planning.accounts.usage import Limit, Scope
 from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.rendering.admittednodes import is_released
 from federation.planning.rendering.memberobject import Renderer, RenderError
 from federation.planning.suspending import is_suspended
-from federation.scheduling.framework.quotaheadroom import MEASURES, Headroom, amounts_of, describe, limit_of, plain
+from federation.scheduling.framework.quotaheadroom import (
+    MEASURES,
+    Headroom,
+    amounts_of,
+    describe,
+    find_excess,
+    limit_of,
+    plain,
+)
 from federation.scheduling.framework.types import PODS, Cluster, Resources, SchedulingUnit
 from federation.scheduling.podgroups import charged_to, membership_of
 from federation.scheduling.podrequest import claims_of, has_pods, pods_per_replica, request_of
@@ -35,12 +45,12 @@ class Quotas:
 
     def __init__(self) -> None:
         self._ledgers: dict[str, Ledger[Claim]] = {}
+        self._scopes: dict[str, dict[str, Scope[str]]] = {}
+        """The quotas, by namespace and name."""
         self._short: dict[str, set[Hashable]] = {}
         """Objects whose last decision left something unplaced, by namespace."""
         self._withheld: dict[str, dict[Hashable, str]] = {}
         """The quota that keeps content from being delivered, by namespace and object."""
-        self._bases: dict[Hashable, int] = {}
-        """By object whose claim is assumed: the revision for which that is written. Any newer one ends it."""
 
     def __contains__(self, namespace: str) -> bool:
         """Return whether the namespace has a quota."""
@@ -52,29 +62,29 @@ class Quotas:
         """Add or replace a FederatedResourceQuota; return whether it is the first of its namespace."""
         metadata = source["metadata"]
         is_first = metadata["namespace"] not in self._ledgers
-        ledger = self._ledgers.setdefault(metadata["namespace"], Ledger())
+        self._ledgers.setdefault(metadata["namespace"], Ledger())
         overall = (source.get("spec") or {}).get("overall") or {}
-        ledger.open(metadata["name"], {name: _limit(name, value) for name, value in overall.items()})
+        limits = {name: Limit(_limit(name, value)) for name, value in overall.items()}
+        self._scopes.setdefault(metadata["namespace"], {})[metadata["name"]] = Scope(metadata["name"], limits)
         return is_first
 
     def remove(self, namespace: str, name: str) -> frozenset[Hashable]:
         """Remove a quota; return the objects that it concerned: those that waited, all with the last one."""
-        ledger = self._ledgers.get(namespace)
-        if ledger is None or not ledger.close(name):
+        scopes = self._scopes.get(namespace, {})
+        if scopes.pop(name, None) is None:
             return frozenset()
-        if ledger.limits:
+        if scopes:
             return self.waiting(namespace)
-        del self._ledgers[namespace]
+        del self._scopes[namespace]
         return (
             frozenset(self._short.pop(namespace, ()))
             | self._withheld.pop(namespace, {}).keys()
-            | frozenset(ledger.payers())
+            | frozenset(self._ledgers.pop(namespace).payers())
         )
 
     def names(self, namespace: str) -> list[str]:
         """Return the names of the quotas of a namespace."""
-        ledger = self._ledgers.get(namespace)
-        return sorted(ledger.limits) if ledger is not None else []
+        return sorted(self._scopes.get(namespace, ()))
 
     # -- objects that lack something
 
@@ -102,16 +112,12 @@ class Quotas:
         claim = _held(federated, type_) if type_ is not None else None
         if claim is None:
             return self.forget(namespace, key)
-        revision = _revision(federated)
-        if ledger.assumed(key) == CLAIM.of(federated) or revision > self._bases.get(key, revision):
-            self.revoke(namespace, key)  # a newer version has the claim, or shows that it was not written
-        return ledger.report(key, claim)
+        return ledger.report(key, claim, revision_of(federated))
 
     def forget(self, namespace: str, key: Hashable) -> bool:
         """Remove an object that is gone, or has no pods; return whether that changed anything."""
         self._short.get(namespace, set()).discard(key)
         self._withheld.get(namespace, {}).pop(key, None)
-        self._bases.pop(key, None)
         ledger = self._ledgers.get(namespace)
         return ledger is not None and ledger.remove(key)
 
@@ -135,12 +141,14 @@ class Quotas:
             claim = self._plan(namespace, key, _held(base, type_), after, type_, clusters, generation)
         entry = CLAIM.entry(claim)
         if entry[CLAIM.name] == (base["metadata"].get("annotations") or {}).get(CLAIM.name):
-            if patch is None and self._bases.get(key) == _revision(base):
-                self.revoke(namespace, key)  # of an attempt whose write may have failed
-            return None if patch is None else dict(patch)
-        if claim is not None:
-            self._ledgers[namespace].assume(key, claim)
-            self._bases[key] = _revision(base)
+            if patch is not None:
+                return dict(patch)
+            ledger = self._ledgers.get(namespace)
+            if ledger is None or not ledger.is_open(key, revision_of(base)):
+                return None
+            # An earlier decision was written, or was not: this write, which changes nothing, shows it.
+        elif claim is not None:
+            self._ledgers[namespace].assume(key, claim, revision_of(base))
         metadata = (patch or {}).get("metadata") or {"resourceVersion": base["metadata"].get("resourceVersion")}
         annotations = {**(metadata.get("annotations") or {}), **entry}
         return {**(patch or {}), "metadata": {**metadata, "annotations": annotations}}
@@ -163,22 +171,27 @@ class Quotas:
         # Where overrides do not apply, what is there stays there.
         unknown = (effective_placement(federated) - wanted.keys()) & before.may.keys()
         wanted |= {name: before.may[name] for name in unknown}
-        value = partial(_value, clusters=clusters)
+        scopes, measures = self._scopes[namespace], self._measures(namespace)
+        value = partial(_value, measures=measures, clusters=clusters)
+        others, present = ledger.used(value, without=key), ledger.paid(key, value) or {}
 
-        def find_excess(claim: Claim) -> str:
-            amounts = amounts_of(claim.may, ledger.measures(), clusters)
-            return describe(ledger.find_excess(key, amounts, value))
+        def find(claim: Claim) -> str:
+            return describe(find_excess(scopes, others, present, amounts_of(claim.may, measures, clusters)))
 
-        claim, excess = plan_claim(before, wanted, generation, partial(_amounts, clusters=clusters), find_excess)
+        claim, excess = plan_claim(before, wanted, generation, partial(_amounts, clusters=clusters), find)
         if excess:
             withheld[key] = excess
         return claim
 
     def revoke(self, namespace: str, key: Hashable) -> None:
         """Forget a claim that was not written, or that is reported."""
-        self._bases.pop(key, None)
         if (ledger := self._ledgers.get(namespace)) is not None:
-            ledger.end_assumption(key)
+            ledger.revoke(key)
+
+    def settle(self, namespace: str, key: Hashable, base: Mapping[str, Any]) -> None:
+        """Forget decisions about this version of an object: a later write has found and left it as it was."""
+        if (ledger := self._ledgers.get(namespace)) is not None:
+            ledger.settle(key, revision_of(base))
 
     # -- questions
 
@@ -202,15 +215,16 @@ class Quotas:
         ledger = self._ledgers.get(unit.namespace)
         if ledger is None:
             return None
-        value, measures = partial(_value, clusters=clusters), ledger.measures()
-        others = {name: ledger.used(name, value, without=key) for name in measures}
-        present = {name: ledger.paid(key, name, value) for name in measures}
+        measures = self._measures(unit.namespace)
+        value = partial(_value, measures=measures, clusters=clusters)
+        others = dict.fromkeys(measures, 0) | ledger.used(value, without=key)
+        present = dict.fromkeys(measures, 0) | (ledger.paid(key, value) or {})
         if unit.joins is not None:  # its leader is charged for it
             own = amounts_of(_uses(unit, dict.fromkeys(unit.joins, 1)), measures, clusters)
             others = {name: max(0, amount - own[name]) for name, amount in others.items()}
             present = amounts_of(_uses(unit, replica_counts(unit.current, unit.desired_replicas)), measures, clusters)
         return Headroom(
-            dict(ledger.limits), others, present, unit.request, clusters, unit.pods_per_replica, requests or {}
+            self._limits(unit.namespace), others, present, unit.request, clusters, unit.pods_per_replica, requests or {}
         )
 
     def used(self, namespace: str, name: str, clusters: Clusters) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
@@ -218,21 +232,27 @@ class Quotas:
         ledger = self._ledgers.get(namespace)
         if ledger is None:
             return {}, {}
-        hard = ledger.limits.get(name) or {}
-        value = partial(_value, clusters=clusters)
+        scope = self._scopes[namespace].get(name)
+        hard = list(scope.limits) if scope is not None else []
+        total = ledger.used(partial(_value, measures=hard, clusters=clusters))
         by_cluster: dict[str, dict[str, int]] = {}
         for payer in ledger.payers():
             for claim in ledger.claims(payer)[-1:]:
                 for cluster, use in claim.may.items():
-                    amounts, total = amounts_of({cluster: use}, hard, clusters), by_cluster.get(cluster, {})
+                    amounts, sums = amounts_of({cluster: use}, hard, clusters), by_cluster.get(cluster, {})
                     if use.replicas:
-                        by_cluster[cluster] = {each: total.get(each, 0) + amount for each, amount in amounts.items()}
-        return {each: ledger.used(each, value) for each in hard}, dict(sorted(by_cluster.items()))
+                        by_cluster[cluster] = {each: sums.get(each, 0) + amount for each, amount in amounts.items()}
+        return {each: total.get(each, 0) for each in hard}, dict(sorted(by_cluster.items()))
 
+    def _measures(self, namespace: str) -> list[str]:
+        """Return the measures that have a limit."""
+        return sorted({measure for scope in self._scopes[namespace].values() for measure in scope.limits})
 
-def _revision(obj: Mapping[str, Any]) -> int:
-    text = str(obj["metadata"].get("resourceVersion") or "")
-    return int(text) if text.isdecimal() else 0
+    def _limits(self, namespace: str) -> dict[str, dict[str, int | None]]:
+        return {
+            scope.name: {measure: limit.nominal for measure, limit in scope.limits.items()}
+            for scope in self._scopes[namespace].values()
+        }
 
 
 def describe_withheld(excess: str) -> str:
@@ -315,9 +335,12 @@ def _uses(unit: SchedulingUnit, replicas: Mapping[str, int]) -> dict[str, Use]:
     return {name: Use(count, dict(unit.request), unit.pods_per_replica) for name, count in replicas.items()}
 
 
-def _value(claim: Claim, measure: str, *, clusters: Clusters) -> int:
-    name = measure if measure in MEASURES else plain(measure)
-    return max(amounts_of(claim.may, (measure,), clusters)[measure], claim.pays.get(name, 0))
+def _value(claim: Claim, *, measures: Sequence[str], clusters: Clusters) -> dict[str, int]:
+    """Return what a claim takes of measures."""
+    return {
+        measure: max(amount, claim.pays.get(measure if measure in MEASURES else plain(measure), 0))
+        for measure, amount in amounts_of(claim.may, measures, clusters).items()
+    }
 
 
 def _amounts(claim: Claim, *, clusters: Clusters) -> dict[str, int]:
@@ -325,4 +348,4 @@ def _amounts(claim: Claim, *, clusters: Clusters) -> dict[str, int]:
     measures = (
         {name for use in claim.may.values() for name in use.request} | claim.pays.keys() | MEASURES.keys() | {PODS}
     )
-    return {name: _value(claim, name, clusters=clusters) for name in sorted(measures)}
+    return _value(claim, measures=sorted(measures), clusters=clusters)

@@ -14,7 +14,7 @@ from tests.scenarios.test_job_queues import (
     with_queues,
 )
 from tests.support.world import a_world
-from tests.unit.features.queues.test_queueledger import NOW_S, a_cluster, a_ledger, an_entry
+from tests.unit.features.queues.test_queueledger import NOW_S, a_cluster, a_state, an_entry
 
 from federation.api import names
 from federation.api.resources import FEDERATED_OBJECTS, JOB_QUEUES
@@ -65,19 +65,19 @@ async def test_no_label_or_annotation_of_a_job_gives_it_more_than_its_queue() ->
 
 @pytest.mark.slow("100,000 jobs")
 def test_a_hundred_thousand_tiny_jobs_of_a_tenant_do_not_keep_another_one_from_its_turn() -> None:
-    ledger = a_ledger("4", namespaceSelector={})
-    ledger.put_namespace("other", {})
-    ledger.put_job_queue("other", "q", "ml")
+    state = a_state("4", namespaceSelector={})
+    state.put_namespace("other", {})
+    state.put_job_queue("other", "q", "ml")
     for n in range(100_000):
-        ledger.put(an_entry(f"tiny-{n:06}", 1, 1), NOW_S)
+        state.put(an_entry(f"tiny-{n:06}", 1, 1), NOW_S)
     theirs = replace(an_entry("train", 1, 2, created_s=NOW_S), key="other/train", namespace="other")
-    ledger.put(theirs, NOW_S)
+    state.put(theirs, NOW_S)
 
-    found = ledger.decide(NOW_S)
+    found = state.decide(NOW_S)
 
     assert "other/train" in found.admitted, "the JobQueue that uses least is next, however old the others' jobs are"
     assert len(found.waits) < 10_001, "no more than `pendingMax` of a JobQueue are in a round"
-    statuses = compute_statuses(ledger, found, NOW_S)
+    statuses = compute_statuses(state, found, NOW_S)
     assert len(statuses.job_queues["team", "q"]["waiting"]) == 100
     assert "train" not in str(statuses.job_queues["team", "q"])
     assert "tiny" not in str(statuses.job_queues["other", "q"])
@@ -96,7 +96,7 @@ def test_a_hundred_thousand_tiny_jobs_of_a_tenant_do_not_keep_another_one_from_i
 def test_a_tenant_borrows_no_more_than_was_lent(
     lending: str | None, borrowing: str | None, cores: int, starts: bool
 ) -> None:
-    ledger = a_ledger()
+    state = a_state()
     limits = {"ml": {"borrowingLimit": borrowing}, "others": {"lendingLimit": lending}}
     for name, limit in limits.items():
         quota = {
@@ -105,10 +105,10 @@ def test_a_tenant_borrows_no_more_than_was_lent(
             **{key: value for key, value in limit.items() if value is not None},
         }
         spec = {"cohort": "lab", "namespaceSelector": {}, "flavors": [{"name": "any", "resources": [quota]}]}
-        ledger.put_queue(name, {"metadata": {"name": name}, "spec": spec})
-    ledger.put(an_entry("greedy", cores, 1), NOW_S)
+        state.put_queue(name, {"metadata": {"name": name}, "spec": spec})
+    state.put(an_entry("greedy", cores, 1), NOW_S)
 
-    assert bool(ledger.decide(NOW_S).admitted) is starts
+    assert bool(state.decide(NOW_S).admitted) is starts
 
 
 @pytest.mark.slow("a world of its own")
@@ -130,15 +130,15 @@ async def test_a_job_that_grows_after_its_admission_gives_its_place_back() -> No
 @pytest.mark.parametrize("retries", [2**63 - 1, 999_999_999, 10_000])
 def test_no_deadline_of_a_tenant_stops_the_round_of_all_queues(retries: int) -> None:
     """Its end with all retries would be a time that no clock has."""
-    ledger = a_ledger("4")
+    state = a_state("4")
     wish = orjson.dumps({"by": "9999-12-31T23:59:59Z", "runTime": "8760h", "spotRetries": retries}).decode()
     found = read_deadline({names.DEADLINE: wish}, None)
     is_read = isinstance(found, Deadline)
     odd = an_entry("odd", 1, 1, deadline=found if is_read else None, problem="" if is_read else found)
-    ledger.put_cluster("one", a_cluster(**{names.CAPACITY_TYPE: names.SPOT}))
-    ledger.put(odd, NOW_S)
-    ledger.put(an_entry("train", 1, 2), NOW_S)
-    assert "team/train" in ledger.decide(NOW_S).admitted
+    state.put_cluster("one", a_cluster(**{names.CAPACITY_TYPE: names.SPOT}))
+    state.put(odd, NOW_S)
+    state.put(an_entry("train", 1, 2), NOW_S)
+    assert "team/train" in state.decide(NOW_S).admitted
 
 
 @pytest.mark.parametrize(

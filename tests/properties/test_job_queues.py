@@ -12,13 +12,13 @@ from federation.features.queues.rules.facts import (
     Capacity,
     Decisions,
     Job,
-    Limit,
     Option,
     Queue,
     Reclaim,
     Reservation,
     Room,
 )
+from federation.planning.accounts.usage import Limit
 
 PAIR = ("any", "cpu")
 CLUSTERS = ("east", "west")

@@ -13,7 +13,7 @@ from msgspec import structs
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.clock import Clock, to_rfc3339
-from federation.apimachinery.errors import PluginError
+from federation.apimachinery.errors import PluginError, is_refusal
 from federation.apimachinery.mergepatch import apply_merge_patch
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.claimwatch import ClaimWatch
@@ -270,6 +270,14 @@ class Decider:
         """Return the patch of `base` with the claim on the namespace's quotas that the patched object has."""
         clusters = self._cache.scoped.of(base).by_name
         return self._cache.quotas.with_claim(context.key, base, context.subject.federated_type, patch, clusters)
+
+    def end_claim(self, context: AttemptContext, base: Object, failure: Exception | None) -> None:
+        """Forget the claim of a write that was refused, or that found and left the object as it was."""
+        quotas, key = self._cache.quotas, context.key
+        if failure is None:
+            quotas.settle(key.namespace, key, base)
+        elif is_refusal(failure):  # without an answer, the next version of the object shows what was written
+            quotas.revoke(key.namespace, key)
 
     def withheld(self, context: AttemptContext) -> str:
         """Return why the object's content is not delivered as it is, "" if it is within the quotas."""

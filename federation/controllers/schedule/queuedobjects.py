@@ -6,10 +6,10 @@ The rules are in `scheduling/jobqueues.py`; `reconcile.py` calls this at the end
 from dataclasses import replace
 
 from federation.api import names
-from federation.apimachinery.errors import NotFound
+from federation.controllers.schedule.claimedwrites import write_with_claim
 from federation.controllers.schedule.decider import AttemptContext, Decider
 from federation.controllers.schedule.inputcache import InputCache
-from federation.controllers.schedule.reporting import WRITER, Reporter
+from federation.controllers.schedule.reporting import Reporter
 from federation.controllers.schedule.unschedulable import UnschedulableRecord
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.scheduling.answers import Leave, Wait
@@ -39,13 +39,8 @@ class QueuedObjects:
     async def leave(self, context: AttemptContext, answer: Leave) -> None:
         """Take an object out of its clusters; it waits in its JobQueue, and starts again when it is admitted."""
         self._decider.forget(context)
-        federated = context.federated
-        patch = self._decider.with_claim(context, federated, withdrawing_patch(context.attempt, answer))
-        if patch is not None:
-            written = await self._objects.patch(context.key, federated, patch, writer=WRITER)
-            if written is None:
-                raise NotFound(f"federated object {context.key} is gone")
-            federated = written
+        patch = withdrawing_patch(context.attempt, answer)
+        federated = await write_with_claim(self._objects, self._decider, context, context.federated, patch)
         self._cache.unplaced.remove(context.key)
         subject = replace(context.subject, federated=federated)
         failure = Wait(names.REASON_QUEUED, answer.message)

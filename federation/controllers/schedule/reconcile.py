@@ -16,9 +16,9 @@ from prometheus_client import Counter
 
 from federation.api import names
 from federation.apimachinery import conditions
-from federation.apimachinery.errors import NotFound, is_refusal
 from federation.apimachinery.mergepatch import apply_merge_patch, create_merge_patch
 from federation.apimachinery.resources import Object
+from federation.controllers.schedule.claimedwrites import write_with_claim
 from federation.controllers.schedule.decider import AttemptContext, Decided, Decider
 from federation.controllers.schedule.guard import Guard
 from federation.controllers.schedule.inputcache import InputCache
@@ -354,18 +354,7 @@ class Reconciler:
         if context.unwritten is not None:
             base, joint = context.unwritten
             patch = create_merge_patch(base, apply_merge_patch(context.federated, patch or {}))
-        patch = self._decider.with_claim(context, base, patch)
-        if patch is None:
-            return base
-        try:
-            written = await self._objects.patch(context.key, base, patch, writer=WRITER, joint=joint)
-        except Exception as failure:
-            if is_refusal(failure):  # without an answer, the next version of the object shows what was written
-                self._cache.quotas.revoke(context.key.namespace, context.key)
-            raise
-        if written is None:
-            raise NotFound(f"federated object {context.key} is gone")
-        return written
+        return await write_with_claim(self._objects, self._decider, context, base, patch, joint)
 
 
 def _earlier(result: Result, after_s: float | None) -> Result:

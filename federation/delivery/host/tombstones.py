@@ -13,13 +13,13 @@ import structlog
 from federation.api import names
 from federation.api.resources import LEFTOVERS
 from federation.apimachinery.errors import AlreadyExists, Conflict, NotFound
+from federation.apimachinery.objectshape import revision_of, to_revision
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.client.client import Client
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.planning.leftovers.record import Record, from_manifest, record_name, to_manifest
 from federation.planning.leftovers.restoration import Restoration
 from federation.runtime.handlers import Handler
-from federation.runtime.indexer import revision_of, to_revision
 from federation.runtime.informers import Informers
 
 _log = structlog.get_logger(__name__)

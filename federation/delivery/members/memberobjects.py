@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.objectshape import to_revision
 from federation.apimachinery.resources import Object, Resource
 from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberrecords import MemberRecords
@@ -20,7 +21,6 @@ from federation.delivery.rules.plan import (
     is_name_collision,
 )
 from federation.planning.clusters.memberrights import UPDATE_ALL
-from federation.runtime.indexer import to_revision
 from federation.runtime.members import Members
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.objectshape import revision_of
 from federation.apimachinery.resources import Object
 from federation.delivery.members.clusters import recorded_clusters
 from federation.delivery.members.depot import Depot
@@ -30,7 +31,6 @@ from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.leftovers.evidence import Evidence
 from federation.runtime.controller import Key
 from federation.runtime.events import WARNING
-from federation.runtime.indexer import revision_of
 
 _SLOW_CHECK_INTERVAL_S = 0.1
 """How often waits check whether a member has become slow."""

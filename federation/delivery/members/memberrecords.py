@@ -8,6 +8,7 @@ in `rules/memberrecord.py`.
 from collections import OrderedDict
 
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.objectshape import revision_of
 from federation.apimachinery.resources import Object, Resource
 from federation.delivery.rules import corrections
 from federation.delivery.rules.memberrecord import (
@@ -23,7 +24,6 @@ from federation.delivery.rules.memberrecord import (
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.drift.fights import pause_left_s
 from federation.planning.status.delivery import Drift
-from federation.runtime.indexer import revision_of
 from federation.runtime.transforms import drop_managed_fields
 
 PENDING_MAX = 200_000

@@ -10,7 +10,7 @@ from federation.apimachinery.connection import Connection
 from federation.featureapi.surroundings import GateTransport
 from federation.features.queues.rules.checks import Answer, Check, request_body, to_answer
 from federation.features.queues.rules.facts import Admitted
-from federation.features.queues.rules.queueledger import Ledger
+from federation.features.queues.rules.queuestate import QueueState
 from federation.runtime.controller import DONE, Result
 
 _HEADERS = {"Content-Type": "application/json", "User-Agent": "federation-queue"}
@@ -19,9 +19,9 @@ _HEADERS = {"Content-Type": "application/json", "User-Agent": "federation-queue"
 class Checker:
     """Asks about one job per call. `changed` is called after each answer."""
 
-    def __init__(self, transport: GateTransport, ledger: Ledger, clock: Clock, changed: Callable[[], None]) -> None:
+    def __init__(self, transport: GateTransport, state: QueueState, clock: Clock, changed: Callable[[], None]) -> None:
         self._transport = transport
-        self._ledger = ledger
+        self._state = state
         self._clock = clock
         self._changed = changed
         self._due: dict[str, Admitted] = {}
@@ -32,11 +32,11 @@ class Checker:
 
     async def reconcile(self, key: str) -> Result:
         """Ask the checks one after the other, until one does not say Ready."""
-        admitted, entry = self._due.pop(key, None), self._ledger.entries.get(key)
-        queue = self._ledger.queue_of(entry) if entry is not None else None
+        admitted, entry = self._due.pop(key, None), self._state.entries.get(key)
+        queue = self._state.queue_of(entry) if entry is not None else None
         if admitted is None or entry is None or queue is None:
             return DONE
-        if not self._ledger.must_ask(key, self._clock.now().timestamp()):
+        if not self._state.must_ask(key, self._clock.now().timestamp()):
             return DONE  # a round wanted it again while it was asked
         about = {
             "clusterJobQueue": queue.queue.name,
@@ -48,8 +48,8 @@ class Checker:
             answer = await self._ask(check, request_body(check, about, admitted))
             if not answer.is_ready:
                 break
-        if answer is not None and self._ledger.entries.get(key) is entry and self._ledger.queue_of(entry) is queue:
-            self._ledger.record_answer(key, answer)
+        if answer is not None and self._state.entries.get(key) is entry and self._state.queue_of(entry) is queue:
+            self._state.record_answer(key, answer)
         self._changed()
         return DONE
 

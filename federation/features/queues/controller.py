@@ -4,10 +4,10 @@ import asyncio
 
 from federation.featureapi.surroundings import GateTransport
 from federation.features.queues.checking import Checker
-from federation.features.queues.ledgerevents import Observer
+from federation.features.queues.queueevents import Observer
 from federation.features.queues.reconcile import Reconciler
 from federation.features.queues.rules.facts import Admitted
-from federation.features.queues.rules.queueledger import Ledger
+from federation.features.queues.rules.queuestate import QueueState
 from federation.runtime.controller import Controller
 from federation.runtime.host import Host
 
@@ -20,13 +20,13 @@ _COALESCING_S = 0.05
 
 
 class QueueController:
-    """Admits the objects of JobQueues. It holds the ledger, which a restart makes again from the host's objects."""
+    """Admits the objects of JobQueues. It holds the state, which a restart makes again from the host's objects."""
 
     def __init__(self, host: Host, transport: GateTransport) -> None:
-        self.ledger = Ledger()
-        self._observer = Observer(host, self.ledger, self._changed)
-        self._checker = Checker(transport, self.ledger, host.clock, self._changed)
-        reconciler = Reconciler(host, self.ledger, self._observer, self._ask)
+        self.state = QueueState()
+        self._observer = Observer(host, self.state, self._changed)
+        self._checker = Checker(transport, self.state, host.clock, self._changed)
+        reconciler = Reconciler(host, self.state, self._observer, self._ask)
         self.checks: Controller[str] = Controller(
             "queues-checks", self._checker.reconcile, workers=_CHECKERS, clock=host.clock
         )

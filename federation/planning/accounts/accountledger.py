@@ -1,128 +1,112 @@
 """`Ledger`: how much is used of what is allowed, by one rule. Pure.
 
-An *account* has a scope, a measure and a limit. A *payer* is an object; what it takes from accounts is its claim. A
-claim counts from the decision on (`assume`), before the write is observed (`report`). While both are known, the larger
-one counts for each account: a decision that gives something up frees nothing until it is reported. A payer that is
-removed frees everything.
+A *payer* is an object; what it takes from accounts is its claim. A claim counts from the decision on (`assume`), before
+the write is observed (`report`). While both are known, the larger one counts for each account: a decision that gives
+something up frees nothing until it is reported. A payer that is removed frees everything.
 
-A limit that is not known is None: then nothing may grow in that account. Only `close` ends the limits of a scope.
-Limits restrain growth and stop nothing that runs.
+A write whose answer is lost may have been made. So an assumption names the version of the payer that the write is for,
+and ends with the next version, which has the claim or shows that it was not written. Until then it counts beside later
+decisions: a refusal ends the last one only (`revoke`), and an answer to a write all before it (`settle`).
 
-The form of claims belongs to the caller, who passes their value by measure with each question: prices change with time.
+The form of claims belongs to the caller, who passes their value with each question: prices change with time. What the
+amounts mean to limits, `usage.py` says.
 
 Decision: docs/decisions/0230-one-ledger.md
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 Claim = TypeVar("Claim")
-Value = Callable[[Claim, str], int]
-"""Returns what a claim takes of a measure."""
-
-
-@dataclass(frozen=True, slots=True)
-class Excess:
-    """An account that a claim exceeds."""
-
-    scope: str
-    measure: str
-    hard: int | None
-    """Its limit, None if that is not known."""
-    others: int
-    """The usage of the other payers."""
+Measure = TypeVar("Measure", bound=Hashable)
+Value = Callable[[Claim], Mapping[Measure, int] | None]
+"""Returns what a claim takes by measure, None for a claim that takes nothing any more."""
 
 
 class Ledger(Generic[Claim]):
-    """Accounts that are paid by the same payers."""
+    """The claims of all payers."""
 
     def __init__(self) -> None:
-        self.limits: dict[str, Mapping[str, int | None]] = {}
-        """Limits by scope and measure; None where they are not known."""
         self._reported: dict[Hashable, Claim] = {}
-        self._assumed: dict[Hashable, Claim] = {}
+        self._assumed: dict[Hashable, list[tuple[Claim, int]]] = {}
+        """With the versions for which the claims are written, the last decision last."""
+        self._versions: dict[Hashable, int] = {}
+        """The version that was reported of each payer."""
 
-    # -- limits
+    def report(self, payer: Hashable, claim: Claim | None, version: int = 0) -> bool:
+        """Record what a version of a payer has, None for nothing; return whether that changed what counts."""
+        before = self.claims(payer)
+        self._versions[payer] = version
+        self._keep(payer, lambda assumed, at: at >= version and assumed != claim)
+        if claim is None:
+            self._reported.pop(payer, None)
+        else:
+            self._reported[payer] = claim
+        return before != self.claims(payer)
 
-    def open(self, scope: str, limits: Mapping[str, int | None]) -> None:
-        """Set the limits of a scope."""
-        self.limits[scope] = limits
-
-    def close(self, scope: str) -> bool:
-        """End the limits of a scope; return whether it had any."""
-        return self.limits.pop(scope, None) is not None
-
-    # -- claims
-
-    def report(self, payer: Hashable, claim: Claim) -> bool:
-        """Record what a payer has; return whether that changed."""
-        is_changed = payer not in self._reported or self._reported[payer] != claim
-        self._reported[payer] = claim
-        return is_changed
-
-    def assume(self, payer: Hashable, claim: Claim) -> None:
-        """Count a decision before it is written, until `end_assumption`."""
-        self._assumed[payer] = claim
+    def assume(self, payer: Hashable, claim: Claim, version: int = 0) -> None:
+        """Count a decision before its write, which changes this version and no other one."""
+        if version >= self._versions.get(payer, 0):
+            self._keep(payer, lambda assumed, at: (assumed, at) != (claim, version))
+            self._assumed.setdefault(payer, []).append((claim, version))
 
     def assumed(self, payer: Hashable) -> Claim | None:
-        """Return the decision of a payer that is not observed yet, None without one."""
-        return self._assumed.get(payer)
+        """Return the last decision about a payer that is not observed yet, None without one."""
+        found = self._assumed.get(payer)
+        return found[-1][0] if found else None
 
-    def end_assumption(self, payer: Hashable) -> None:
-        """Forget a decision that was not written, or that is reported now."""
-        self._assumed.pop(payer, None)
+    def revoke(self, payer: Hashable) -> None:
+        """Forget the last decision about a payer, which was certainly not written."""
+        if payer in self._assumed:
+            last = self._assumed[payer].pop()
+            self._keep(payer, lambda assumed, at: (assumed, at) != last)
+
+    def is_open(self, payer: Hashable, version: int) -> bool:
+        """Return whether it is not known if a decision about this version was written."""
+        return any(at >= version for _, at in self._assumed.get(payer, ()))
+
+    def settle(self, payer: Hashable, version: int) -> None:
+        """Forget decisions about a version that a later write has found as it was: they were not written."""
+        self._keep(payer, lambda _, at: at > version)
+
+    def _keep(self, payer: Hashable, is_kept: Callable[[Claim, int], bool]) -> None:
+        if payer in self._assumed:
+            left = [(claim, at) for claim, at in self._assumed[payer] if is_kept(claim, at)]
+            self._assumed[payer] = left
+            if not left:
+                del self._assumed[payer]
 
     def remove(self, payer: Hashable) -> bool:
-        """Remove a payer that is gone; return whether it was known."""
-        known = payer in self._reported or payer in self._assumed
-        self._reported.pop(payer, None)
-        self._assumed.pop(payer, None)
+        """Remove a payer that is gone; return whether it had anything."""
+        known = bool(self.claims(payer))
+        for each in (self._reported, self._assumed, self._versions):
+            each.pop(payer, None)
         return known
 
     def claims(self, payer: Hashable) -> list[Claim]:
-        """Return what a payer has, and what is assumed of it."""
-        return [each[payer] for each in (self._reported, self._assumed) if payer in each]
-
-    # -- questions
-
-    def paid(self, payer: Hashable, measure: str, value: Value[Claim]) -> int:
-        """Return what counts for a payer."""
-        return max((value(claim, measure) for claim in self.claims(payer)), default=0)
-
-    def used(self, measure: str, value: Value[Claim], *, without: Hashable = None) -> int:
-        """Return what counts for all payers, except for one."""
-        payers = {**self._reported, **self._assumed}
-        return sum(self.paid(payer, measure, value) for payer in payers if payer != without)
-
-    def measures(self) -> list[str]:
-        """Return the measures that have a limit."""
-        return sorted({measure for limits in self.limits.values() for measure in limits})
+        """Return what a payer has, and then what is assumed of it."""
+        found = [self._reported[payer]] if payer in self._reported else []
+        return found + [claim for claim, _ in self._assumed.get(payer, ())]
 
     def payers(self) -> Iterable[Hashable]:
-        """Return all payers."""
+        """Return all payers that have anything."""
         return {**self._reported, **self._assumed}.keys()
 
-    def find_excess(self, payer: Hashable, wanted: Mapping[str, int], value: Value[Claim]) -> Excess | None:
-        """Return the account that a payer would exceed with what it wants by measure, None if it may have it.
+    def paid(self, payer: Hashable, value: Value[Claim, Measure]) -> dict[Measure, int] | None:
+        """Return what counts for a payer, None for nothing."""
+        found: dict[Measure, int] | None = None
+        for amounts in map(value, self.claims(payer)):
+            if amounts is not None:
+                found = found or {}
+                found |= {name: max(amount, found.get(name, 0)) for name, amount in amounts.items()}
+        return found
 
-        Only an amount that grows can exceed a limit.
-        """
-        used = {name: self.used(name, value, without=payer) for name in self.measures()}
-        present = {name: self.paid(payer, name, value) for name in used}
-        return find_excess(self.limits, used, present, wanted)
-
-
-def find_excess(
-    limits: Mapping[str, Mapping[str, int | None]],
-    others: Mapping[str, int],
-    present: Mapping[str, int],
-    wanted: Mapping[str, int],
-) -> Excess | None:
-    """Return the first account that is exceeded, by scope and measure; `present` is what the payer has."""
-    for scope in sorted(limits):
-        for name, hard in limits[scope].items():
-            amount, used = wanted.get(name, 0), others.get(name, 0)
-            if amount > present.get(name, 0) and (hard is None or used + amount > hard):
-                return Excess(scope, name, hard, used)
-    return None
+    def used(self, value: Value[Claim, Measure], *, without: Hashable = None) -> dict[Measure, int]:
+        """Return what counts for all payers, except for one."""
+        total: dict[Measure, int] = defaultdict(int)
+        for payer in self.payers():
+            if payer != without:
+                for name, amount in (self.paid(payer, value) or {}).items():
+                    total[name] += amount
+        return total

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from federation.apimachinery.quantity import format_quantity, parse, to_int_ceil, to_milli
-from federation.planning.accounts.accountledger import Excess, find_excess
 from federation.planning.accounts.claim import Use, Uses
+from federation.planning.accounts.usage import Excess, Limit, Scope, Usage
 from federation.planning.cost.rates import NANO
 from federation.scheduling.framework import names
 from federation.scheduling.framework.costs import CARBON, PRICE, rates_of
@@ -46,9 +46,27 @@ class Headroom:
         uses = {
             name: Use(count, dict(self.requests.get(name, self.request)), self.pods) for name, count in replicas.items()
         }
-        return describe(
-            find_excess(self.limits, self.others, self.present, amounts_of(uses, self.others, self.clusters))
-        )
+        wanted = amounts_of(uses, self.others, self.clusters)
+        return describe(find_excess(scopes_of(self.limits), self.others, self.present, wanted))
+
+
+def scopes_of(limits: Limits) -> dict[str, Scope[str]]:
+    """Return the scopes of quotas: each has its own limits."""
+    return {
+        quota: Scope(quota, {name: Limit(hard) for name, hard in limits[quota].items()}) for quota in sorted(limits)
+    }
+
+
+def find_excess(
+    scopes: Mapping[str, Scope[str]], others: Mapping[str, int], present: Mapping[str, int], wanted: Mapping[str, int]
+) -> Excess[str] | None:
+    """Return the first account that is exceeded; all quotas of a namespace count the same payers."""
+    usage = Usage(scopes)
+    for quota, scope in scopes.items():
+        usage.add(quota, others)
+        if excess := usage.find_excess(quota, {name: wanted.get(name, 0) for name in scope.limits}, present):
+            return excess
+    return None
 
 
 def amounts_of(uses: Uses, measures: Iterable[str], clusters: Mapping[str, Cluster]) -> dict[str, int]:
@@ -90,7 +108,7 @@ def to_text(name: str, amount: int) -> str:
     )
 
 
-def describe(excess: Excess | None) -> str:
+def describe(excess: Excess[str] | None) -> str:
     """Return which quota is exceeded, "" for none."""
     if excess is None:
         return ""

@@ -176,6 +176,8 @@ def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Obje
 def _with_claim(run: PipelineRun, state: CompiledState, patch: Object | None) -> Object | None:
     """Return the scheduler's patch with the claim on the namespace's quotas."""
     key, clusters = key_in(run.federated), state.scoped.of(run.federated).by_name
+    state.quotas.observe(key, run.federated, run.type_)
+    state.quotas.settle(key[0], key, run.federated)
     patch = state.quotas.with_claim(key, run.federated, run.type_, patch, clusters)
     if excess := state.quotas.withheld(*key[:1], key):
         run.add_problem(describe_withheld(excess))

@@ -12,6 +12,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType, PathDefinition, from_config
 from federation.apimachinery.mergepatch import apply_merge_patch
 from federation.apimachinery.resources import DEPLOYMENTS, JOBS, Object
+from federation.planning.accounts.accountledger import Ledger
 from federation.planning.accounts.claim import CLAIM, Claim, Use, find_unpaid
 from federation.planning.federatedobject.finished import run_of
 from federation.scheduling.engine import Decision, Engine, Outcome
@@ -117,7 +118,7 @@ def test_a_decision_counts_until_a_newer_version_of_its_object_is_seen() -> None
     assert free() == 4, "somebody else was faster, so it was not written"
 
 
-def test_a_later_attempt_that_changes_nothing_ends_the_claim_of_one_without_an_answer() -> None:
+def test_a_later_write_that_changes_nothing_ends_the_claim_of_one_without_an_answer() -> None:
     ledger = a_ledger(cpu="5")
     federated, type_ = a_placed({"east": 3}, resourceVersion="7")
     ledger.with_claim(OTHER, federated, type_, {"metadata": {}}, SNAPSHOT.by_name)
@@ -125,6 +126,11 @@ def test_a_later_attempt_that_changes_nothing_ends_the_claim_of_one_without_an_a
     patch = ledger.with_claim(OTHER, again, type_, None, SNAPSHOT.by_name)
     assert patch is not None
     written = apply_merge_patch(again, patch)
+    question = ledger.with_claim(OTHER, written, type_, None, SNAPSHOT.by_name)
+    assert question is not None
+    assert apply_merge_patch(written, question) == written, "a write that changes nothing finds what is stored"
+    assert sum(filter(None, decide(ledger, a_web(9)).placements.values())) == 2
+    ledger.settle("default", OTHER, written)
     assert ledger.with_claim(OTHER, written, type_, None, SNAPSHOT.by_name) is None
     assert sum(filter(None, decide(ledger, a_web(9)).placements.values())) == 5
 
@@ -377,3 +383,57 @@ def test_content_of_a_workload_is_compared_with_its_claim_only() -> None:
     assert find_unpaid(web, "east", Use(50)) == ""
     assert find_unpaid(write(a_ledger(cpu="10"), web), "east", None) == ""
     assert find_unpaid(write(a_ledger(cpu="10"), web), "west", Use(1)) == "pods"
+
+
+def a_bare_ledger(claim: int | None = 1, version: int = 1) -> Ledger[int]:
+    ledger = Ledger[int]()
+    ledger.report("web", claim, version)
+    return ledger
+
+
+def counted(ledger: Ledger[int]) -> int:
+    return ledger.used(lambda claim: {"cpu": claim}).get("cpu", 0)
+
+
+def test_a_refusal_forgets_the_last_decision_only() -> None:
+    ledger = a_bare_ledger()
+    ledger.assume("web", 4, 1)
+    ledger.assume("web", 3, 2)
+    ledger.revoke("web")
+    assert counted(ledger) == 4, "it was written, and is not observed yet"
+    assert ledger.report("web", 2, 2)
+    assert counted(ledger) == 2
+
+
+def test_the_largest_of_all_open_decisions_counts() -> None:
+    ledger = a_bare_ledger()
+    for claim in (4, 2, 4, 3):
+        ledger.assume("web", claim, 1)
+    assert (counted(ledger), ledger.assumed("web"), len(ledger.claims("web"))) == (4, 3, 4)
+    assert not ledger.report("web", 1, 1)
+    assert ledger.report("web", 1, 2), "none of them was written"
+    assert counted(ledger) == 1
+
+
+def test_a_write_that_changed_nothing_shows_that_no_earlier_one_was_made() -> None:
+    ledger = a_bare_ledger()
+    ledger.assume("web", 4, 1)
+    assert (ledger.is_open("web", 1), ledger.is_open("web", 2)) == (True, False)
+    ledger.settle("web", 1)
+    assert (counted(ledger), ledger.is_open("web", 1)) == (1, False)
+
+
+def test_a_decision_about_an_older_version_ends_with_a_conflict_and_counts_nothing() -> None:
+    ledger = a_bare_ledger(version=2)
+    ledger.assume("web", 4, 1)
+    assert (counted(ledger), ledger.assumed("web")) == (1, None)
+
+
+def test_a_payer_without_a_claim_has_decisions_too() -> None:
+    ledger = a_bare_ledger(None)
+    assert (counted(ledger), ledger.paid("web", lambda claim: {"cpu": claim})) == (0, None)
+    ledger.assume("web", 4, 1)
+    assert (counted(ledger), list(ledger.payers())) == (4, ["web"])
+    assert ledger.remove("web")
+    assert not ledger.remove("web")
+    assert counted(ledger) == 0

@@ -34,12 +34,14 @@ from federation.features.queues.rules.facts import (
     Resources,
     Shape,
     Waits,
+    short_of,
 )
 from federation.features.queues.rules.faults import blame
 from federation.features.queues.rules.givingway import Candidates, choose_victims
 from federation.features.queues.rules.heads import DEPTH, Leaf, QueueHeads
 from federation.features.queues.rules.keeping import Holding, ends_needed, quota_to_keep
-from federation.features.queues.rules.usage import Usage
+from federation.features.queues.rules.shares import Shares
+from federation.planning.accounts.usage import Usage
 from federation.scheduling.deadlines import SHOWN_MAX, Alternative
 
 _NEVER = float("inf")
@@ -101,12 +103,12 @@ class _Round:
         self._in_cluster: dict[str, list[Job]] = defaultdict(list)
         self._leaves: dict[str, dict[str, Leaf]] = {name: {} for name in queues}
         self._evictions = {name: queue.evictions_left for name, queue in queues.items()}
-        self._usage = self._real = Usage(queues)
+        self._usage = self._real = Usage[Pair](queues)
 
     def _sort_in(self, jobs: Iterable[Job]) -> None:
         """Put each job in its JobQueue, or count what it holds."""
         held: dict[str, dict[Pair, int]] = {name: defaultdict(int) for name in self._queues}
-        for job in sorted(jobs, key=_order):
+        for job in sorted(jobs, key=lambda job: job.order):
             self.job = job.key
             leaves = self._leaves.get(job.queue)
             if leaves is None:
@@ -149,8 +151,10 @@ class _Round:
 
     def run(self, jobs: Iterable[Job]) -> Decisions:
         self._sort_in(jobs)
+        shares = Shares(self._queues)
         heads = [
-            QueueHeads(queue, self._leaves[name].values(), self._usage) for name, queue in sorted(self._queues.items())
+            QueueHeads(queue, self._leaves[name].values(), self._usage, shares)
+            for name, queue in sorted(self._queues.items())
         ]
         heap = [(each.key(), each.queue.name, each) for each in heads if each]
         heapq.heapify(heap)
@@ -216,15 +220,15 @@ class _Round:
         for pair, amount in option.amounts.items():
             if pair not in queue.limits:
                 return Waits(Lack.NO_QUOTA, *pair, amount)
-            if amount > (most := self._real.most(queue, pair)):
+            if amount > (most := self._real.most(queue.name, pair)):
                 return Waits(Lack.TOO_LARGE, *pair, amount, most)
         end_s = self._now + _limit_of(job)
-        if (short := self._real.shortage(queue.name, option.amounts)) is not None:
-            return short
-        if (short := self._usage.shortage(queue.name, option.amounts)) is not None:
+        if (short := self._real.find_excess(queue.name, option.amounts)) is not None:
+            return short_of(Lack.QUOTA, short, option)
+        if (short := self._usage.find_excess(queue.name, option.amounts)) is not None:
             kept = [self._reserved[f"queue {each}"] for each in self._group_holders(queue)]
             if not kept or any(end_s > each.until_s for each in kept):
-                return Waits(Lack.BEHIND, short.flavor, short.resource, short.needed, short.found)
+                return short_of(Lack.BEHIND, short, option)
         return self._find_room(job, option, end_s)
 
     def _group_holders(self, queue: Queue) -> Iterator[str]:
@@ -301,7 +305,7 @@ class _Round:
         """Keep quota and a cluster for the first job of a queue that cannot start, and let others give way to it."""
         for option in job.options:
             if any(
-                pair not in queue.limits or amount > self._real.most(queue, pair)
+                pair not in queue.limits or amount > self._real.most(queue.name, pair)
                 for pair, amount in option.amounts.items()
             ):
                 continue
@@ -355,7 +359,7 @@ class _Round:
 
     def _quota_until(self, queue: Queue, amounts: Amounts) -> float:
         """Return when the quota is free at the latest, if all jobs that run end at their limits."""
-        missing = {pair: amount - self._real.free(queue, pair) for pair, amount in amounts.items()}
+        missing = {pair: amount - self._real.free(queue.name, pair) for pair, amount in amounts.items()}
         return self._until(missing, [(job, job.holds or {}) for job in self._in_group[queue.group]])
 
     def _room_until(self, cluster: str, needs: Resources) -> float:
@@ -421,10 +425,6 @@ def _severity(waits: Waits) -> int:
 def _part(free: Resources, needs: Resources) -> float:
     """Return the smallest part of what is needed that is free."""
     return min((max(0, free.get(name, 0)) / max(1, amount) for name, amount in needs.items()), default=1.0)
-
-
-def _order(job: Job) -> tuple[bool, int, float, str]:
-    return job.order
 
 
 def _limit_of(job: Job) -> float:

@@ -8,7 +8,8 @@ from typing import Any
 from federation.apimachinery.quantity import to_int_ceil, to_milli
 from federation.apimachinery.selectors import Selector, compile_label_selector
 from federation.features.queues.rules.checks import Check, compile_checks
-from federation.features.queues.rules.facts import Limit, Option, Pair, Queue, Reclaim
+from federation.features.queues.rules.facts import Option, Pair, Queue, Reclaim
+from federation.planning.accounts.usage import Limit
 from federation.planning.rendering.admittednodes import PodNodes
 from federation.scheduling.framework.types import CPU, PODS
 

@@ -1,7 +1,7 @@
 """The inputs and the results of admission, as frozen facts.
 
 Amounts are integers: cpu in thousandths, everything else in whole units. Times are seconds since the epoch.
-`queueledger.py` makes these facts from objects, `admission.py` decides about them.
+`queuestate.py` makes these facts from objects, `admission.py` decides about them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 from weakref import WeakValueDictionary
 
+from federation.planning.accounts.usage import Excess, Scope
 from federation.planning.rendering.admittednodes import PodNodes
 from federation.scheduling.deadlines import Alternative, Deadline, Offer
 
@@ -17,20 +18,6 @@ Pair = tuple[str, str]
 """A flavour and a resource."""
 Amounts = Mapping[Pair, int]
 Resources = Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """The quota of one flavour and resource; None: no other limit than the cohort's."""
-
-    nominal: int
-    borrowing: int | None = None
-    lending: int | None = None
-
-    @property
-    def kept(self) -> int:
-        """The part that is never lent."""
-        return 0 if self.lending is None else max(0, self.nominal - self.lending)
 
 
 class Reclaim(StrEnum):
@@ -42,12 +29,9 @@ class Reclaim(StrEnum):
 
 
 @dataclass(frozen=True)
-class Queue:
+class Queue(Scope[Pair]):
     """A ClusterJobQueue. `evictions_left` is how many of its jobs may still be evicted in the present hour."""
 
-    name: str
-    limits: Mapping[Pair, Limit]
-    cohort: str = ""
     weight: int = 1
     is_held: bool = False
     gives_way_within: bool = False
@@ -56,11 +40,6 @@ class Queue:
     evictions_left: int = 0
     mean_s: float | None = None
     """How long its jobs ran."""
-
-    @cached_property
-    def group(self) -> str:
-        """The cohort, or the queue itself: what shares quota."""
-        return f"cohort {self.cohort}" if self.cohort else f"queue {self.name}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,6 +202,11 @@ class Waits:
     resource: str = ""
     needed: int = 0
     found: int = 0
+
+
+def short_of(lack: Lack, excess: Excess[Pair], option: Option) -> Waits:
+    """Return what a job lacks of the quota that an option exceeds."""
+    return Waits(lack, *excess.measure, option.amounts[excess.measure], max(0, excess.free))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ gone, so that a second round evicts nothing more for the same job. Each queue lo
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from federation.features.queues.rules.facts import Job, Option, Queue, Reclaim, Resources
-from federation.features.queues.rules.usage import Usage
+from federation.features.queues.rules.facts import Job, Option, Pair, Queue, Reclaim, Resources
+from federation.planning.accounts.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Candidates:
     queue: Queue
     queues: Mapping[str, Queue]
     running: list[Job]
-    usage: Usage
+    usage: Usage[Pair]
     free: Resources
     cluster: str
     evicted: Collection[str]
@@ -80,15 +80,15 @@ class _State:
 
     def fits(self) -> bool:
         among = self._among
-        if among.usage.shortage(among.queue.name, self._option.amounts) is not None:
+        if among.usage.find_excess(among.queue.name, self._option.amounts) is not None:
             return False
         return all(self._free.get(name, 0) >= amount for name, amount in self._job.needs.items())
 
     def helps(self, each: Job) -> bool:
         """Return whether the job holds something that is short."""
-        short = self._among.usage.shortage(self._among.queue.name, self._option.amounts)
+        short = self._among.usage.find_excess(self._among.queue.name, self._option.amounts)
         if short is not None:
-            return bool((each.holds or {}).get((short.flavor, short.resource)))
+            return bool((each.holds or {}).get(short.measure))
         lacking = [name for name, amount in self._job.needs.items() if self._free.get(name, 0) < amount]
         return each.cluster == self._among.cluster and any(each.needs.get(name) for name in lacking)
 

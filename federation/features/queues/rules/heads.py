@@ -5,8 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from federation.features.queues.rules.facts import Amounts, Job, Queue
-from federation.features.queues.rules.usage import Usage
+from federation.features.queues.rules.facts import Amounts, Job, Pair, Queue
+from federation.features.queues.rules.shares import Shares
+from federation.planning.accounts.usage import Usage
 
 DEPTH = 1_000
 """Jobs of one JobQueue that are checked in a round, the first of its order."""
@@ -43,8 +44,8 @@ _Key = tuple[bool, int, float, float, str]
 class QueueHeads:
     """The JobQueues of a queue, the next one to look at first."""
 
-    def __init__(self, queue: Queue, leaves: Iterable[Leaf], usage: Usage) -> None:
-        self.queue, self._usage = queue, usage
+    def __init__(self, queue: Queue, leaves: Iterable[Leaf], usage: Usage[Pair], shares: Shares) -> None:
+        self.queue, self._usage, self._shares = queue, usage, shares
         self._heap = [(self._key(leaf, head), leaf.name, leaf) for leaf in leaves if (head := leaf.head) is not None]
         heapq.heapify(self._heap)
 
@@ -76,8 +77,8 @@ class QueueHeads:
         """Return the place of the queue among all: without borrowing first, then by share."""
         head, name = self.head, self.queue.name
         borrows = all(self._usage.is_borrowing(name, option.amounts) for option in head.options)
-        return (borrows, self._usage.share(name), head.created_s, name)
+        return (borrows, self._shares.weighed(self.queue, self._usage.used(name)), head.created_s, name)
 
     def _key(self, leaf: Leaf, head: Job) -> _Key:
-        share = self._usage.share_of(self.queue, leaf.used)
+        share = self._shares.of(self.queue, leaf.used)
         return (not head.is_front, -head.priority, share, head.created_s, head.key)

@@ -12,10 +12,11 @@ from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.quantity import format_quantity, parse
 from federation.features.queues.rules.entries import Entry
 from federation.features.queues.rules.estimate import Running, estimate_starts
-from federation.features.queues.rules.facts import Amounts, Decisions, Job, Lack, Resources, Waits
+from federation.features.queues.rules.facts import Amounts, Decisions, Job, Lack, Pair, Resources, Waits
 from federation.features.queues.rules.faults import JobFailed, blame
-from federation.features.queues.rules.queueledger import Ledger
-from federation.features.queues.rules.usage import Usage
+from federation.features.queues.rules.queuestate import QueueState
+from federation.features.queues.rules.shares import Shares
+from federation.planning.accounts.usage import Usage
 from federation.scheduling.deadlines import Alternative
 from federation.scheduling.framework.gangfit import amount_number, amount_text
 from federation.scheduling.framework.types import CPU, MEMORY
@@ -37,16 +38,16 @@ class QueueStatuses:
     """The age of the oldest job that waits for something which time brings, by ClusterJobQueue."""
 
 
-def compute_statuses(ledger: Ledger, decisions: Decisions, now: float) -> QueueStatuses:
+def compute_statuses(state: QueueState, decisions: Decisions, now: float) -> QueueStatuses:
     """Return the statuses after a round; the cost is linear in the number of objects."""
-    queues = {name: each.queue for name, each in ledger.queues.items()}
-    usage = Usage(queues)
+    queues = {name: each.queue for name, each in state.queues.items()}
+    usage, by_share = Usage[Pair](queues), Shares(queues)
     running: dict[str, list[Job]] = defaultdict(list)
-    counts: dict[tuple[str, str], list[int]] = {key: [0, 0] for key in ledger.job_queues}
+    counts: dict[tuple[str, str], list[int]] = {key: [0, 0] for key in state.job_queues}
     pending = dict.fromkeys(queues, 0)
     held: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for key, entry in ledger.entries.items():
-        job, count = ledger.job_of(key), counts.get((entry.namespace, entry.queue))
+    for key, entry in state.entries.items():
+        job, count = state.job_of(key), counts.get((entry.namespace, entry.queue))
         if entry.has_finished or (entry.is_deleted and job.is_waiting):
             continue
         if count is not None:
@@ -62,20 +63,20 @@ def compute_statuses(ledger: Ledger, decisions: Decisions, now: float) -> QueueS
             running[job.queue].append(job)
     waiting: dict[str, list[tuple[str, Waits]]] = defaultdict(list)
     for key, waits in decisions.waits.items():
-        waiting[ledger.job_of(key).queue].append((key, waits))
+        waiting[state.job_of(key).queue].append((key, waits))
     listed: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for name, unordered in waiting.items():
-        in_order = _in_order(ledger, usage, unordered, held)
-        starts = _starts(ledger, usage, name, running[name], in_order, now)
+        in_order = _in_order(state, by_share, unordered, held)
+        starts = _starts(state, usage, name, running[name], in_order, now)
         for position, (key, waits) in enumerate(in_order, 1):
-            entry = ledger.entries[key]
+            entry = state.entries[key]
             of = listed[entry.namespace, entry.queue]
             if len(of) < LISTED_MAX:
-                of.append(_guarded_line(ledger, entry, position, waits, starts.get(key), decisions))
+                of.append(_guarded_line(state, entry, position, waits, starts.get(key), decisions))
     cluster_queues = {
-        name: _cluster_queue(ledger, usage, name, pending[name], len(running[name])) for name in sorted(queues)
+        name: _cluster_queue(state, usage, name, pending[name], len(running[name])) for name in sorted(queues)
     }
-    for text, problem in ledger.problems.items():
+    for text, problem in state.problems.items():
         kind, _, name = text.partition(" ")
         if kind == "queue":
             cluster_queues[name] = {"pending": 0, "admitted": 0, **cluster_queues.get(name, {}), "message": problem}
@@ -84,25 +85,25 @@ def compute_statuses(ledger: Ledger, decisions: Decisions, now: float) -> QueueS
         status: dict[str, Any] = {"pending": count_pending, "admitted": admitted}
         if (namespace, name) in listed:
             status["waiting"] = listed[namespace, name]
-        if problem := ledger.problem_of_queue(namespace, name):
+        if problem := state.problem_of_queue(namespace, name):
             status["message"] = problem
         job_queues[namespace, name] = status
-    return QueueStatuses(cluster_queues, job_queues, _oldest(ledger, cluster_queues, decisions, now))
+    return QueueStatuses(cluster_queues, job_queues, _oldest(state, cluster_queues, decisions, now))
 
 
 def _in_order(
-    ledger: Ledger, usage: Usage, waiting: list[tuple[str, Waits]], held: Mapping[str, Mapping[str, int]]
+    state: QueueState, by_share: Shares, waiting: list[tuple[str, Waits]], held: Mapping[str, Mapping[str, int]]
 ) -> list[tuple[str, Waits]]:
     """Return the jobs of a queue as the next round looks at them, with `held` by JobQueue and resource."""
     shares: dict[str, float] = {}
 
     def place(found: tuple[str, Waits]) -> tuple[bool, bool, int, float, float, str]:
         key, waits = found
-        job = ledger.job_of(key)
+        job = state.job_of(key)
         share = shares.get(job.leaf)
         if share is None:
-            queue = ledger.queues.get(job.queue)
-            share = usage.share_of(queue.queue, held.get(job.leaf, {})) if queue is not None else 0.0
+            queue = state.queues.get(job.queue)
+            share = by_share.of(queue.queue, held.get(job.leaf, {})) if queue is not None else 0.0
             shares[job.leaf] = share
         is_outside = waits.lack is Lack.TURN
         return (is_outside, not job.is_front, -job.priority, share, job.created_s, key)
@@ -110,32 +111,32 @@ def _in_order(
     return sorted(waiting, key=place)
 
 
-def _oldest(ledger: Ledger, queues: Iterable[str], decisions: Decisions, now: float) -> Mapping[str, float]:
+def _oldest(state: QueueState, queues: Iterable[str], decisions: Decisions, now: float) -> Mapping[str, float]:
     found = dict.fromkeys(queues, 0.0)
     for key, waits in decisions.waits.items():
-        job = ledger.job_of(key)
+        job = state.job_of(key)
         if waits.lack not in _ENDLESS and job.queue in found:
             found[job.queue] = max(found[job.queue], now - job.created_s)
     return found
 
 
-def _cluster_queue(ledger: Ledger, usage: Usage, name: str, pending: int, admitted: int) -> Mapping[str, Any]:
-    queue = ledger.queues[name]
+def _cluster_queue(state: QueueState, usage: Usage[Pair], name: str, pending: int, admitted: int) -> Mapping[str, Any]:
+    queue = state.queues[name]
     listed = []
     for pair, limit in queue.queue.limits.items():
         flavor, resource = pair
-        used = usage.used(name, pair)
+        used = usage.used(name).get(pair, 0)
         line = {
             "flavor": flavor,
             "resource": resource,
-            "nominalQuota": _quantity(resource, limit.nominal),
+            "nominalQuota": _quantity(resource, limit.own),
             "used": _quantity(resource, used),
         }
-        if used > limit.nominal:
-            line["borrowed"] = _quantity(resource, used - limit.nominal)
+        if used > limit.own:
+            line["borrowed"] = _quantity(resource, used - limit.own)
         listed.append(line)
     status: dict[str, Any] = {"pending": pending, "admitted": admitted, "usage": listed}
-    if missing := sorted(set(queue.flavors) - ledger.flavor_names()):
+    if missing := sorted(set(queue.flavors) - state.flavor_names()):
         status["message"] = f"CapacityFlavor {', '.join(missing)} does not exist"
     elif queue.queue.is_held:
         status["message"] = "it is held: spec.stopPolicy is Hold"
@@ -143,18 +144,23 @@ def _cluster_queue(ledger: Ledger, usage: Usage, name: str, pending: int, admitt
 
 
 def _starts(
-    ledger: Ledger, usage: Usage, name: str, running: list[Job], waiting: Iterable[tuple[str, Waits]], now: float
+    state: QueueState,
+    usage: Usage[Pair],
+    name: str,
+    running: list[Job],
+    waiting: Iterable[tuple[str, Waits]],
+    now: float,
 ) -> Mapping[str, float | None]:
     """Return the estimated starts of a queue's jobs: when the quota has room, or the clusters, whichever is later."""
-    mean_s = ledger.means_s.get(name)
-    jobs = [job for key, waits in waiting if waits.lack not in _ENDLESS and (job := ledger.job_of(key)).options]
+    mean_s = state.means_s.get(name)
+    jobs = [job for key, waits in waiting if waits.lack not in _ENDLESS and (job := state.job_of(key)).options]
     by_quota = estimate_starts(
         [Running(job.started_s, _length_s(job), _part_of_quota(usage, job, job.holds or {})) for job in running],
         [_part_of_quota(usage, job, job.options[0].amounts) for job in jobs],
         mean_s,
         now,
     )
-    rooms = ledger.rooms(now)
+    rooms = state.rooms(now)
     total: dict[str, int] = defaultdict(int)
     free: dict[str, int] = defaultdict(int)
     for room in rooms.values():
@@ -181,8 +187,8 @@ def _length_s(job: Job) -> float | None:
     return job.limit_s if job.bids is None else job.bids.deadline.run_s
 
 
-def _part_of_quota(usage: Usage, job: Job, amounts: Amounts) -> float:
-    return max((amount / max(1, usage.most_of(job.queue, pair)) for pair, amount in amounts.items()), default=0.0)
+def _part_of_quota(usage: Usage[Pair], job: Job, amounts: Amounts) -> float:
+    return max((amount / max(1, usage.most(job.queue, pair)) for pair, amount in amounts.items()), default=0.0)
 
 
 def _part(needs: Resources, size: Resources) -> float:
@@ -190,28 +196,30 @@ def _part(needs: Resources, size: Resources) -> float:
 
 
 def _guarded_line(
-    ledger: Ledger, entry: Entry, position: int, waits: Waits, start: float | None, decisions: Decisions
+    state: QueueState, entry: Entry, position: int, waits: Waits, start: float | None, decisions: Decisions
 ) -> Mapping[str, Any]:
     """Return the line of a job; after an error it has the reason only, and the job is set aside."""
     key = entry.key
 
     def line() -> Mapping[str, Any]:
         alternatives = decisions.alternatives.get(key, ())
-        return {**_waiting_job(ledger, entry, position, waits, start), **_of_deadline(waits, alternatives)}
+        return {**_waiting_job(state, entry, position, waits, start), **_of_deadline(waits, alternatives)}
 
     try:
         return blame(line, lambda: key)
     except JobFailed as failed:
-        ledger.record_fault(key, failed.error)
-        return _waiting_job(ledger, entry, position, Waits(Lack.PROBLEM), None)
+        state.record_fault(key, failed.error)
+        return _waiting_job(state, entry, position, Waits(Lack.PROBLEM), None)
 
 
-def _waiting_job(ledger: Ledger, entry: Entry, position: int, waits: Waits, start: float | None) -> Mapping[str, Any]:
+def _waiting_job(
+    state: QueueState, entry: Entry, position: int, waits: Waits, start: float | None
+) -> Mapping[str, Any]:
     line: dict[str, Any] = {
         "kind": entry.kind,
         "name": entry.name,
         "position": position,
-        "waitsFor": describe(ledger, entry, waits),
+        "waitsFor": describe(state, entry, waits),
     }
     if start is not None:
         whole = -(-start // _MINUTE_S) * _MINUTE_S
@@ -228,16 +236,16 @@ def _of_deadline(waits: Waits, alternatives: Sequence[Alternative]) -> Mapping[s
     return found
 
 
-def describe(ledger: Ledger, entry: Entry, waits: Waits) -> str:
+def describe(state: QueueState, entry: Entry, waits: Waits) -> str:
     """Return what a job waits for, for people. It names nothing of other namespaces."""
     needs = amount_text(waits.resource, waits.needed) if waits.resource else ""
     found = amount_number(waits.resource, waits.found) if waits.resource else ""
-    queue = ledger.queue_of(entry)
+    queue = state.queue_of(entry)
     name = queue.queue.name if queue is not None else ""
     of = f"ClusterJobQueue {name}"
     match waits.lack:
         case Lack.PROBLEM:
-            return ledger.problem_of(entry)
+            return state.problem_of(entry)
         case Lack.HELD:
             return f"{of} is held"
         case Lack.NO_QUOTA if not waits.resource:
@@ -265,7 +273,7 @@ def describe(ledger: Ledger, entry: Entry, waits: Waits) -> str:
             because = entry.admission.because if entry.admission is not None else ""
             return because or "it is tried again shortly"
         case Lack.CHECK:
-            return ledger.held_because(entry.key)
+            return state.held_because(entry.key)
         case Lack.TURN:
             return f"{waits.needed} jobs of its queue are before it"
 

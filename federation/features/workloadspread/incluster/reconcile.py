@@ -15,6 +15,7 @@ from collections.abc import Container, Iterable, Mapping
 from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, ClusterError, Conflict, FederationError, InvalidInput, NotFound
+from federation.apimachinery.objectshape import revision_of, to_revision
 from federation.apimachinery.resources import PODS, REPLICA_SETS, Object
 from federation.apimachinery.selectors import NOTHING, SelectorError, parse_label_selector
 from federation.client.client import Client, PatchType
@@ -37,7 +38,6 @@ from federation.planning.automigration.podanalysis import is_live
 from federation.planning.corerules import PatchPod
 from federation.runtime.controller import DONE, Key, Result, key_of
 from federation.runtime.events import WARNING, Recorder
-from federation.runtime.indexer import revision_of, to_revision
 from federation.runtime.informer import Informer
 
 BY_SPREAD = "spread"

@@ -18,10 +18,10 @@ from typing import Any
 from federation.api.resources import WORKLOAD_SPREADS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, ClusterError, Conflict, FederationError, NotFound, RequestTimeout
+from federation.apimachinery.objectshape import revision_of
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.features.workloadspread.rules.hub import to_hub
-from federation.runtime.indexer import revision_of
 from federation.runtime.informer import Informer
 from federation.runtime.workqueue import Jitter
 

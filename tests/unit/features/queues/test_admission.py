@@ -10,7 +10,6 @@ from federation.features.queues.rules.facts import (
     Capacity,
     Job,
     Lack,
-    Limit,
     Option,
     Queue,
     Reclaim,
@@ -19,6 +18,7 @@ from federation.features.queues.rules.facts import (
     Waits,
 )
 from federation.features.queues.rules.heads import DEPTH
+from federation.planning.accounts.usage import Limit
 
 CPU = ("any", "cpu")
 NOW = 1_000.0

@@ -1,14 +1,15 @@
-"""Keeps the ledger equal to the host's objects, event by event, and says when a round is due."""
+"""Keeps the state equal to the host's objects, event by event, and says when a round is due."""
 
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from federation.api.resources import CAPACITY_FLAVORS, CLUSTER_JOB_QUEUES, FEDERATED_CLUSTERS, JOB_QUEUES, PROJECTS
+from federation.apimachinery.objectshape import revision_of
 from federation.apimachinery.resources import JOBS, NAMESPACES, PRIORITY_CLASSES, Object, Resource
 from federation.features.queues.rules.entries import Entry, to_entry
 from federation.features.queues.rules.faults import JobFailed, blame
-from federation.features.queues.rules.queueledger import Ledger
+from federation.features.queues.rules.queuestate import QueueState
 from federation.planning.federatedobject.finished import kind_of
 from federation.runtime.controller import Key, key_of
 from federation.runtime.host import Host
@@ -18,9 +19,9 @@ from federation.scheduling.jobqueues import QueueIndex
 class Observer:
     """Handles the events. `changed` is called when a round may have another result than the last one."""
 
-    def __init__(self, host: Host, ledger: Ledger, changed: Callable[[], None]) -> None:
+    def __init__(self, host: Host, state: QueueState, changed: Callable[[], None]) -> None:
         self._objects, self._clock = host.objects, host.clock
-        self._ledger = ledger
+        self._state = state
         self._changed = changed
         self._index = QueueIndex()
         self._informers = {
@@ -71,15 +72,14 @@ class Observer:
         try:
             entry = blame(lambda: self._entry_of(str(key), federated), lambda: str(key))
         except JobFailed as failed:
-            entry, fault = self._ledger.entries.get(failed.key), failed.error
+            entry, fault = self._state.entries.get(failed.key), failed.error
         if fault is not None:
-            self._ledger.record_fault(str(key), fault)  # what was known of it holds
+            self._state.record_fault(str(key), fault)  # what was known of it holds
             self._changed()
         elif entry is None:
             self._remove(key)
-        elif entry != self._ledger.entries.get(entry.key):
+        elif self._state.put(entry, self._clock.now().timestamp(), revision_of(federated)):
             self._keys[entry.key] = key
-            self._ledger.put(entry, self._clock.now().timestamp())
             self._changed()
 
     def _entry_of(self, key: str, federated: Object) -> Entry | None:
@@ -99,7 +99,7 @@ class Observer:
 
     def _on_job(self, old: Object | None, new: Object | None) -> None:
         """Handle an event of a Job: pods that have ended give up what they held."""
-        if new is None or not self._ledger.job_queues or (old or {}).get("status") == new.get("status"):
+        if new is None or not self._state.job_queues or (old or {}).get("status") == new.get("status"):
             return
         metadata = new["metadata"]
         if (
@@ -108,12 +108,12 @@ class Observer:
             self.observe(federated)
 
     def _remove(self, key: Key) -> None:
-        if self._ledger.remove(str(key), self._clock.now().timestamp()):
+        if self._state.remove(str(key), self._clock.now().timestamp()):
             del self._keys[str(key)]
             self._changed()
 
     def _observe_all(self) -> None:
-        if self._ledger.job_queues:
+        if self._state.job_queues:
             for federated in self._objects.scan():
                 self.observe(federated)
 
@@ -125,11 +125,11 @@ class Observer:
 
     def _on_cluster_queue(self, old: Object | None, new: Object | None) -> None:
         if old is None or new is None or old.get("spec") != new.get("spec"):
-            self._ledger.put_queue((new if new is not None else old or {})["metadata"]["name"], new)
+            self._state.put_queue((new if new is not None else old or {})["metadata"]["name"], new)
             self._changed()
 
     def _on_flavor(self, old: Object | None, new: Object | None) -> None:
-        self._ledger.put_flavor((new if new is not None else old or {})["metadata"]["name"], new)
+        self._state.put_flavor((new if new is not None else old or {})["metadata"]["name"], new)
         self._changed()
 
     def _on_job_queue(self, old: Object | None, new: Object | None) -> None:
@@ -138,7 +138,7 @@ class Observer:
         metadata = (new if new is not None else old or {})["metadata"]
         namespace, name = metadata["namespace"], metadata["name"]
         target = None if new is None else str((new.get("spec") or {}).get("clusterJobQueue") or "")
-        self._ledger.put_job_queue(namespace, name, target)
+        self._state.put_job_queue(namespace, name, target)
         if new is None:
             self._index.remove(namespace, name)
         else:
@@ -149,20 +149,20 @@ class Observer:
         self._changed()
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
-        if self._ledger.put_cluster((new if new is not None else old or {})["metadata"]["name"], new):
+        if self._state.put_cluster((new if new is not None else old or {})["metadata"]["name"], new):
             self._changed()
 
     def _on_project(self, old: Object | None, new: Object | None) -> None:
-        if self._ledger.put_project((new if new is not None else old or {})["metadata"]["name"], new):
+        if self._state.put_project((new if new is not None else old or {})["metadata"]["name"], new):
             self._changed()
 
     def _on_namespace(self, old: Object | None, new: Object | None) -> None:
         metadata = (new if new is not None else old or {})["metadata"]
         labels = None if new is None else metadata.get("labels") or {}
-        if self._ledger.put_namespace(metadata["name"], labels):
+        if self._state.put_namespace(metadata["name"], labels):
             self._changed()
 
     def _on_priority_class(self, old: Object | None, new: Object | None) -> None:
         name = (new if new is not None else old or {})["metadata"]["name"]
-        self._ledger.put_priority(name, None if new is None else int(new.get("value") or 0))
+        self._state.put_priority(name, None if new is None else int(new.get("value") or 0))
         self._changed()

@@ -1,38 +1,47 @@
-"""`Ledger`: all queues and the objects in them, as the facts that `admission.py` decides about. Pure.
+"""`QueueState`: all queues and the objects in them, as the facts that `admission.py` decides about. Pure.
 
 It is rebuilt from the host's objects after a restart: what is admitted is in the annotations of federated objects, and
-the order of what waits follows from their age. An object is counted once however often it is observed, and its quota
-is free as soon as it has finished or is gone. A change of one object costs a time that does not depend on the others.
+the order of what waits follows from their age. What an object holds is its claim on the ledger
+(`planning/accounts/accountledger.py`): an admission counts from the decision on, and quota is free as soon as the
+object has finished or is gone. A change of one object costs a time that does not depend on the others.
 """
 
 import heapq
 from collections import defaultdict, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
 from typing import Any
 
-from federation.apimachinery.selectors import SelectorError
 from federation.features.queues.rules.admission import admit
 from federation.features.queues.rules.checks import Answer
 from federation.features.queues.rules.configuration import (
     ClusterQueue,
-    Component,
-    Flavor,
-    compile_flavor,
-    compile_queue,
     options_for,
 )
 from federation.features.queues.rules.entries import Entry
-from federation.features.queues.rules.facts import Amounts, Bids, Capacity, Decisions, Job, Option, Reservation, Room
+from federation.features.queues.rules.facts import (
+    Amounts,
+    Bids,
+    Capacity,
+    Decisions,
+    Job,
+    Option,
+    Pair,
+    Reservation,
+    Room,
+)
 from federation.features.queues.rules.faults import PER_ROUND_MAX, Faults, JobFailed, blame
-from federation.features.queues.rules.heldquota import find_less, has_grown, holds_of
+from federation.features.queues.rules.heldquota import find_less, has_grown, held_with
+from federation.features.queues.rules.queueobjects import QueueObjects
+from federation.features.queues.rules.records import Record, to_admitted, to_evicted, to_released, to_smaller
 from federation.features.queues.rules.rooms import less, to_emptied, to_room
-from federation.planning.projects.projectindex import ProjectIndex
+from federation.planning.accounts.accountledger import Ledger
 from federation.scheduling.deadlines import by_cost, to_offer
 from federation.scheduling.framework.gangfit import find_shortfall
 from federation.scheduling.framework.types import Cluster
-from federation.scheduling.jobqueues import Phase, on_nodes
-from federation.scheduling.snapshot import ClusterCache
+from federation.scheduling.jobqueues import Admission, Phase, on_nodes
 
 _HOUR_S = 3600.0
 _BACKOFF_S, _BACKOFF_S_MAX = 5.0, 300.0
@@ -47,132 +56,77 @@ _MEAN_WEIGHT = 0.1
 """How much the last job counts in the mean time of a queue's jobs."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobQueueRef:
-    """A JobQueue: the ClusterJobQueue that it names."""
-
-    namespace: str
-    name: str
-    target: str
-
-
-class Ledger:
-    """Queues, flavours, namespaces, priorities, clusters and objects; `decide` runs a round."""
+class QueueState(QueueObjects):
+    """The objects with a queue; `decide` runs a round."""
 
     def __init__(self) -> None:
-        self.clusters = ClusterCache()
-        self.queues: dict[str, ClusterQueue] = {}
-        self.problems: dict[str, str] = {}
-        """Why ClusterJobQueues and flavours are not in force, by kind and name."""
-        self.job_queues: dict[tuple[str, str], JobQueueRef] = {}
+        super().__init__()
         self.entries: dict[str, Entry] = {}
+        """With the admission that is decided, before it is observed."""
+        self._ledger: Ledger[Admission] = Ledger()
+        self._unwritten: dict[str, Record] = {}
+        """Decisions that are not observed yet, by object."""
         self.reserved: Mapping[str, Reservation] = {}
         self.means_s: dict[str, float] = {}
         """The mean time that jobs ran, by ClusterJobQueue."""
-        self.projects = ProjectIndex()
-        """Projects, outside of whose clusters no job of their namespaces starts."""
-        self._flavors: dict[str, Flavor] = {}
-        self._namespaces: dict[str, Mapping[str, str]] = {}
-        self._priorities: dict[str, int] = {}
-        self._jobs: dict[str, Job] = {}
-        """Made from entries once, until the configuration changes."""
-        self._options: dict[tuple[str, tuple[Component, ...], str], tuple[Option, ...]] = {}
         self._empty: dict[str, Cluster] = {}
         self._evictions: dict[str, deque[float]] = defaultdict(deque)
         self._answers: dict[str, Answer] = {}
         """Of admission checks, by object."""
         self.faults = Faults()
 
-    # -- configuration
-
     def put_queue(self, name: str, source: Mapping[str, Any] | None) -> None:
-        """Add, replace or remove a ClusterJobQueue."""
+        """Add, replace or remove a ClusterJobQueue; the answers of other admission checks than its own do not count."""
         before = self.queues.get(name)
-        self._put("queue", name, source, self.queues, compile_queue)
+        super().put_queue(name, source)
         after = self.queues.get(name)
         if before is not None and (after is None or after.checks != before.checks):
             self._answers.clear()
 
-    def put_flavor(self, name: str, source: Mapping[str, Any] | None) -> None:
-        """Add, replace or remove a CapacityFlavor."""
-        self._put("flavor", name, source, self._flavors, compile_flavor)
-
-    def _put(
-        self, kind: str, name: str, source: Mapping[str, Any] | None, known: dict[str, Any], compile_: Any
-    ) -> None:
-        """Add, replace or remove; a source that is not valid changes nothing, so that a typing error ends no limit."""
-        self.problems.pop(f"{kind} {name}", None)
-        if source is None:
-            known.pop(name, None)
-        else:
-            try:
-                known[name] = compile_(source)
-            except (SelectorError, ValueError, TypeError, KeyError) as error:
-                self.problems[f"{kind} {name}"] = str(error)
-        self._forget_jobs()
-
-    def put_job_queue(self, namespace: str, name: str, target: str | None) -> None:
-        """Add, replace or remove a JobQueue."""
-        if target is None:
-            self.job_queues.pop((namespace, name), None)
-        else:
-            self.job_queues[namespace, name] = JobQueueRef(namespace, name, target)
-        self._forget_jobs()
-
-    def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> bool:
-        """Record the labels of a namespace; return whether they changed."""
-        if self._namespaces.get(name) == labels:
-            return False
-        if labels is None:
-            self._namespaces.pop(name, None)
-        else:
-            self._namespaces[name] = labels
-        self._forget_jobs()
-        return True
-
-    def put_project(self, name: str, source: Mapping[str, Any] | None) -> bool:
-        """Add, replace or remove a Project; return whether jobs may have other clusters."""
-        has_changed = self.projects.remove(name) if source is None else self.projects.put(source)
-        if has_changed:
-            self._forget_jobs()
-        return bool(has_changed)
-
-    def put_priority(self, name: str, value: int | None) -> None:
-        """Record the value of a PriorityClass."""
-        if value is None:
-            self._priorities.pop(name, None)
-        else:
-            self._priorities[name] = value
-        self._forget_jobs()
-
-    def put_cluster(self, name: str, source: Mapping[str, Any] | None) -> bool:
-        """Record a FederatedCluster; return whether anything changed that admission depends on."""
-        before = self.clusters.labels()
-        change = self.clusters.update(source) if source is not None else self.clusters.remove(name)
-        if self.clusters.labels() != before:
-            self._forget_jobs()
-        return bool(change)
-
-    def _forget_jobs(self) -> None:
-        self._jobs.clear()
-        self._options.clear()
-
     # -- objects
 
-    def put(self, entry: Entry, now: float) -> None:
-        """Add or replace an object with a queue."""
-        before = self.entries.get(entry.key)
+    def put(self, entry: Entry, now: float, version: int = 0) -> bool:
+        """Add or replace an object with a queue; return whether that changed anything."""
+        before, has_changed = self.entries.get(entry.key), self._ledger.report(entry.key, entry.admission, version)
+        if (assumed := self._ledger.assumed(entry.key)) is not None:
+            entry = replace(entry, admission=assumed)
+        else:
+            self._unwritten.pop(entry.key, None)
+        if not has_changed and entry == before:
+            return False
         if before is not None and before.has_finished < entry.has_finished and entry.admission is not None:
             self._record_length(entry, now)
         if before is not None and (before.components, before.queue) != (entry.components, entry.queue):
             self._answers.pop(entry.key, None)
         self.entries[entry.key] = entry
         self._forget(entry.key)
+        return True
+
+    def assume(self, key: str, record: Record, version: int) -> None:
+        """Count a decision that is written to a version of an object, until that is observed."""
+        entry, queue = self.entries[key], self.queue_of(self.entries[key])
+        if record.admission.phase is Phase.EVICTED and entry.admission != record.admission and queue is not None:
+            self._evictions[queue.queue.name].append(record.admission.at.timestamp())
+        self._ledger.assume(key, record.admission, version)
+        if self._ledger.assumed(key) is not None:
+            self._unwritten[key] = record
+            self.entries[key] = replace(entry, admission=record.admission)
+            self._forget(key)
+
+    def revoke(self, key: str) -> None:
+        """Forget a decision that was certainly not written."""
+        self._ledger.revoke(key)
+        self._unwritten.pop(key, None)
+        if (entry := self.entries.get(key)) is not None:
+            self.entries[key] = replace(entry, admission=next(reversed(self._ledger.claims(key)), None))
+            self._forget(key)
 
     def remove(self, key: str, now: float) -> bool:
         """Remove an object that is gone or has no queue any more; return whether it was known."""
         entry = self.entries.pop(key, None)
         self._answers.pop(key, None)
+        self._ledger.remove(key)
+        self._unwritten.pop(key, None)
         self._forget(key)
         if entry is not None and entry.placed and entry.admission is not None and not entry.has_finished:
             self._record_length(entry, now)
@@ -205,22 +159,6 @@ class Ledger:
         """Return why an admission check holds an object, for people."""
         answer = self._answers.get(key)
         return answer.because if answer is not None else ""
-
-    def queue_of(self, entry: Entry) -> ClusterQueue | None:
-        """Return the ClusterJobQueue of an object, None if its JobQueue does not lead to one."""
-        ref = self.job_queues.get((entry.namespace, entry.queue))
-        return self.queues.get(ref.target) if ref is not None else None
-
-    def problem_of_queue(self, namespace: str, name: str) -> str:
-        """Return why jobs of a JobQueue cannot be admitted, "" if they can."""
-        ref = self.job_queues.get((namespace, name))
-        if ref is None:
-            return f"JobQueue {name} does not exist in namespace {namespace}"
-        queue = self.queues.get(ref.target)
-        # Whether a queue of others exists is not said.
-        if queue is None or queue.namespaces is None or not queue.namespaces.matches(self._namespaces.get(namespace)):
-            return f"ClusterJobQueue {ref.target} does not exist or does not admit namespace {namespace}"
-        return ""
 
     def problem_of(self, entry: Entry) -> str:
         """Return why an object cannot be admitted at all, "" if it can."""
@@ -264,10 +202,14 @@ class Ledger:
         queue, admission = self.queue_of(entry), entry.admission
         name, leaf = queue.queue.name if queue is not None else "", f"{entry.namespace}/{entry.queue}"
         job = Job(entry.key, name, leaf, (), created_s=entry.created_s, problem=self.problem_of(entry))
-        if admission is None or admission.phase is not Phase.ADMITTED:
+        holds = self._held(entry)
+        if admission is None or holds is None:
             return job
-        queue_name = admission.pays or name
-        return replace(job, queue=queue_name, holds=holds_of(admission), cluster=min(entry.placed, default=""))
+        cluster, is_leaving = min(entry.placed, default=""), admission.phase is not Phase.ADMITTED
+        return replace(job, queue=admission.pays or name, holds=holds, cluster=cluster, is_leaving=is_leaving)
+
+    def _held(self, entry: Entry) -> dict[Pair, int] | None:
+        return self._ledger.paid(entry.key, partial(held_with, entry, self.clusters.is_ready))
 
     def _to_job(self, entry: Entry) -> Job:
         problem, queue, admission = self.problem_of(entry), self.queue_of(entry), entry.admission
@@ -298,9 +240,9 @@ class Ledger:
         if admission is None:
             return job
         at_s = admission.at.timestamp()
-        holds, pays = holds_of(admission), admission.pays or job.queue
+        holds, pays = self._held(entry), admission.pays or job.queue
         match admission.phase:
-            case Phase.ADMITTED if entry.placed or admission.queue == entry.queue:
+            case Phase.ADMITTED if holds is not None:
                 return replace(
                     job,
                     queue=pays,
@@ -317,8 +259,8 @@ class Ledger:
                 return replace(job, not_before_s=at_s + wait_s, excluded=excluded, started_s=at_s)
             case Phase.LOST:
                 return replace(job, is_front=True, is_leaving=bool(entry.placed))
-            case Phase.EVICTED if entry.placed or any(map(self.clusters.is_ready, entry.departed)):
-                cluster = min(entry.placed | entry.departed)
+            case Phase.EVICTED if holds is not None:
+                cluster = min(entry.placed | entry.departed, default="")
                 return replace(job, queue=pays, holds=holds, cluster=cluster, is_leaving=True)
         return job
 
@@ -353,34 +295,37 @@ class Ledger:
         self.reserved = found.reserved
         return found
 
-    def given_up(self) -> dict[str, Amounts]:
-        """Return what is left to admitted jobs that use less now, in members, than they hold."""
-        found = {}
-        for key, entry in self.entries.items():
-            if entry.has_reported and entry.placed and not entry.has_finished:
-                job = self.job_of(key)
-                if job.holds and not job.is_leaving and (less_ := find_less(job.options, job.holds)) is not None:
-                    found[key] = less_
+    def records(self, decisions: Decisions, now: datetime) -> dict[str, Record]:
+        """Return what has to be written about objects, and the decisions of which it is not known if they are."""
+        found, entries = dict(self._unwritten), self.entries
+        for key, admitted in decisions.admitted.items():
+            if not self.must_ask(key, now.timestamp()):
+                queue = self.queue_of(entries[key])
+                pays, alternatives = queue.queue.name if queue is not None else "", decisions.alternatives.get(key, ())
+                found[key] = to_admitted(entries[key], pays, admitted, alternatives, now)
+        for key, entry in entries.items():
+            if key in found or (before := entry.admission) is None:
+                continue
+            if (eviction := decisions.evicted.get(key)) is not None:
+                found[key] = to_evicted(before, eviction.because, now)
+            elif (holds := self._left_to(entry)) is not None:
+                found[key] = to_smaller(before, holds)
+            elif entry.released is None or (entry.released and not entry.is_suspended):
+                found[key] = to_released(before, is_left=entry.is_suspended)
         return found
 
-    def releases(self) -> dict[str, bool]:
-        """Return the jobs whose record of the suspension has to change, with whether it is left to the queue."""
-        found = {key: entry.is_suspended for key, entry in self.entries.items() if entry.admission is not None}
-        return {
-            key: is_left
-            for key, is_left in found.items()
-            if (released := self.entries[key].released) is None or (released and not is_left)
-        }
+    def _left_to(self, entry: Entry) -> Amounts | None:
+        """Return what is left to an admitted job that uses less now, in members, than it holds; None for all of it."""
+        if not entry.has_reported or not entry.placed or entry.has_finished:
+            return None
+        job = self.job_of(entry.key)
+        return find_less(job.options, job.holds) if job.holds and not job.is_leaving else None
 
     def _left(self, queue: ClusterQueue, now: float) -> int:
         times = self._evictions[queue.queue.name]
         while times and times[0] <= now - _HOUR_S:
             times.popleft()
         return max(0, queue.evictions_per_hour - len(times))
-
-    def record_eviction(self, queue: str, at_s: float) -> None:
-        """Count an eviction in the budget of its queue."""
-        self._evictions[queue].append(at_s)
 
     def _considered(self, now: float) -> list[Job]:
         """Return the jobs that hold something or wait in order; later ones of a JobQueue that is full are outside."""
@@ -414,10 +359,6 @@ class Ledger:
             return known
         self._empty[cluster.name] = emptied
         return emptied
-
-    def flavor_names(self) -> frozenset[str]:
-        """Return the names of the flavours in force."""
-        return frozenset(self._flavors)
 
     def rooms(self, now: float) -> dict[str, Room]:
         """Return what the clusters that are ready have, and what is free of it."""
