@@ -11,7 +11,7 @@ decisions: a refusal ends the last one only (`revoke`), and an answer to a write
 The form of claims belongs to the caller, who passes their value with each question: prices change with time. What the
 amounts mean to limits, `usage.py` says.
 
-Decision: docs/decisions/0230-one-ledger.md
+Decisions: docs/decisions/0230-one-ledger.md, docs/decisions/0247-a-decision-counts-until-the-next-version.md
 """
 
 from collections import defaultdict
