@@ -153,7 +153,7 @@ def restore(settings: Settings, file: Path, *, is_replacement: bool) -> None:
         now = SystemClock().now()
         with Progress() as progress:
             progress.report(f"restoring {to_count(about.objects, 'object')}")
-            revision = backups.restore_backup(
+            restored = backups.restore_backup(
                 file,
                 settings.database_url,
                 is_replacement=is_replacement,
@@ -163,7 +163,10 @@ def restore(settings: Settings, file: Path, *, is_replacement: bool) -> None:
         seenrevisions.forget(directory.path)
     finally:
         directory.close()
-    print(f"{about.objects} objects of {to_rfc3339(about.created_at)} restored; the next revision is {revision + 1}")
+    at, following = to_rfc3339(about.created_at), restored.revision + 1
+    print(f"{about.objects} objects of {at} restored; the next revision is {following}")
+    if restored.damaged:
+        print(f"{len(restored.damaged)} objects are damaged in the backup, the first: {restored.damaged[0]}")
     print("start the control plane; what was created in members since then stays there: fedctl leftovers")
 
 

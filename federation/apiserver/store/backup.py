@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Column,
@@ -31,6 +31,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.exc import SQLAlchemyError
 
 from federation.apimachinery.errors import ConfigurationError, StoreUnavailable
 from federation.apimachinery.progress import Report, unreported
@@ -44,6 +45,8 @@ from federation.apiserver.store.sqliteroom import RESERVE
 
 REVISIONS_SKIPPED = 1_000_000_000
 """More than a control plane writes between a backup and its restore."""
+_REVISION_MAX = 2**62
+"""More than any database reaches, and less than the largest number that it can store."""
 _CHUNK = 500
 _about = Table(
     "backup_about",
@@ -112,6 +115,13 @@ def write_backup(
     return about
 
 
+class Restored(NamedTuple):
+    """A database after a restore: its revision, and the keys of objects that are damaged in the backup."""
+
+    revision: int
+    damaged: tuple[str, ...]
+
+
 def read_backup(file: Path) -> tuple[About, dict[str, bytes]]:
     """Return what the backup says about itself, and its files; ConfigurationError for another file."""
     if not file.is_file():
@@ -119,21 +129,27 @@ def read_backup(file: Path) -> tuple[About, dict[str, bytes]]:
     with maintenance.reading(f"sqlite:///{file}") as connection:
         if not inspect(connection).has_table(_about.name):
             raise ConfigurationError(f"{file} is no backup; give a file that `fedctl backup` has written")
-        found = {row.name: row.value for row in connection.execute(select(_about))}
-        files = {row.path: row.content for row in connection.execute(select(_files))}
-    return About(
-        datetime.fromisoformat(found["createdAt"]),
-        found["writtenBy"],
-        int(found["schema"]),
-        int(found["revision"]),
-        int(found["objects"]),
-    ), files
+        try:
+            found = {row.name: row.value for row in connection.execute(select(_about))}
+            files = {row.path: row.content for row in connection.execute(select(_files))}
+            about = _to_about(found)
+            stored = int(connection.execute(select(state.c.revision)).scalar_one())
+        except (SQLAlchemyError, KeyError, ValueError, TypeError) as error:
+            raise ConfigurationError(f"{file} is damaged; restore another backup") from error
+    if not (0 <= about.revision <= _REVISION_MAX and 0 <= stored <= _REVISION_MAX):
+        raise ConfigurationError(f"{file} is damaged: its revision is {stored}; restore another backup")
+    return about, files
+
+
+def _to_about(found: Mapping[str, str]) -> About:
+    at, by = datetime.fromisoformat(found["createdAt"]), found["writtenBy"]
+    return About(at, by, int(found["schema"]), int(found["revision"]), int(found["objects"]))
 
 
 def restore_backup(
     file: Path, url: str, *, is_replacement: bool, transform: Transform, report: Report = unreported
-) -> int:
-    """Fill the database from the backup and return its revision; `is_replacement` discards the objects that it has."""
+) -> Restored:
+    """Fill the database from the backup; `is_replacement` discards the objects that it has."""
     target_file = maintenance.file_of(url)
     with _migrated_copy(file, (target_file or file).parent) as copy, maintenance.reading(f"sqlite:///{copy}") as source:
         if target_file is None:
@@ -162,7 +178,9 @@ def continue_database(url: str, transform: Transform) -> int:
     return revision
 
 
-def _replace_file(source: Connection, file: Path, transform: Transform, report: Report, *, is_replacement: bool) -> int:
+def _replace_file(
+    source: Connection, file: Path, transform: Transform, report: Report, *, is_replacement: bool
+) -> Restored:
     """Build a new SQLite file beside the old one, and put it in its place when it is complete."""
     with maintenance.locked(file):
         if file.is_file() and file.stat().st_size and not is_replacement:
@@ -171,10 +189,10 @@ def _replace_file(source: Connection, file: Path, transform: Transform, report: 
             with maintenance.exclusively(f"sqlite:///{temporary}") as target:
                 migrate(target, str(temporary))
                 known = _revision_in(file) if is_replacement else 0
-                revision = _fill(source, target, str(file), transform, report, is_replacement=False, known=known)
+                restored = _fill(source, target, str(file), transform, report, is_replacement=False, known=known)
             for suffix in ("-wal", "-shm"):  # they belong to the old file, and would be applied to the new one
                 file.with_name(file.name + suffix).unlink(missing_ok=True)
-    return revision
+    return restored
 
 
 def _revision_in(file: Path) -> int:
@@ -196,18 +214,18 @@ def _fill(
     *,
     is_replacement: bool,
     known: int = 0,
-) -> int:
+) -> Restored:
     current, _, _ = read_state(target, is_locking=target.dialect.name != "sqlite")
     if current and not is_replacement:
         raise ConfigurationError(f"{name} holds objects; give --replace to put the backup in their place")
     for table in (log.name, *_other_tables(target)):
         target.execute(delete(maintenance.reflected(target, table)))
-    _copy_objects(source, target, report, transform)
+    _, damaged = _copy_objects(source, target, report, transform)
     for table in _other_tables(source):
         _copy(source, target, table, report)
     revision = max(read_state(source)[0], current, known) + REVISIONS_SKIPPED
     target.execute(update(state).values(revision=revision, compacted=revision, purged=revision))
-    return revision
+    return Restored(revision, tuple(damaged))
 
 
 def _copy_objects(

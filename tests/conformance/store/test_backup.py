@@ -67,7 +67,7 @@ async def test_a_backup_restores_into_the_other_kind_of_database(
     assert (tmp_path / "backup").stat().st_mode & 0o777 == 0o600
     assert read_backup(tmp_path / "backup") == (about, FILES)
 
-    revision = restore_backup(tmp_path / "backup", elsewhere, is_replacement=False, transform=unchanged)
+    revision, _ = restore_backup(tmp_path / "backup", elsewhere, is_replacement=False, transform=unchanged)
     assert revision == 4 + REVISIONS_SKIPPED
     other = StoreBackend("other", elsewhere)
     try:
@@ -146,7 +146,8 @@ async def test_a_restore_replaces_objects_only_on_request_and_gives_no_revision_
     await durable.stop(store)
     with pytest.raises(ConfigurationError, match=r"give --replace"):
         restore_backup(file, durable.url, is_replacement=False, transform=unchanged)
-    assert restore_backup(file, durable.url, is_replacement=True, transform=unchanged) == 2 + REVISIONS_SKIPPED
+    restored = restore_backup(file, durable.url, is_replacement=True, transform=unchanged)
+    assert restored == (2 + REVISIONS_SKIPPED, ())
     store = await durable.open()
     assert [e.key for e in (await store.list("/")).entries] == ["/a"]
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]  # noqa: PTH208  # one call
@@ -171,8 +172,25 @@ async def test_a_damaged_object_is_named_and_stays_damaged(durable: StoreBackend
         connection.execute(text("UPDATE store_log SET value = :value"), {"value": b"[]"})
     about = write_backup(durable.url, tmp_path / "backup", {}, now=NOW, written_by="1.0")
     assert about.damaged == ("/a",)
-    restore_backup(tmp_path / "backup", durable.url, is_replacement=True, transform=unchanged)
-    assert maintenance.check(durable.url).damaged == ("/a",)
+    restored = restore_backup(tmp_path / "backup", durable.url, is_replacement=True, transform=unchanged)
+    assert restored.damaged == maintenance.check(durable.url).damaged == ("/a",)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE store_state SET revision = 9223372036854775807",
+        "UPDATE backup_about SET value = 'x' WHERE name = 'revision'",
+        "DELETE FROM backup_about WHERE name = 'createdAt'",
+    ],
+)
+async def test_a_damaged_backup_is_refused_in_one_line(durable: StoreBackend, tmp_path: Path, change: str) -> None:
+    await durable.stop(await durable.open())
+    file = back_up(durable.url, tmp_path / "backup")
+    with maintenance.exclusively(f"sqlite:///{file}") as connection:
+        connection.execute(text(change))
+    with pytest.raises(ConfigurationError, match=r"backup is damaged.*restore another backup"):
+        read_backup(file)
 
 
 async def test_a_file_that_exists_and_a_file_that_is_no_backup_are_refused(
