@@ -354,7 +354,7 @@ def test_import_adopt_and_migrate_keep_the_fields_of_the_stored_version(fed: Fed
     fed.kubectl.apply(gadgets["adopted"])
     eventually(lambda: attempt(fed, "adopt", "gadget/adopted", *here).returncode, lambda code: code == 0)
     assert specs(there) == specs(fed.kubectl) == kept
-    assert "no member had to change" in run(fed, "migrate", "gadget/adopted", *here, "--to", "member-2").stdout
+    assert "no member had to change" in run(fed, "migrate", "gadget/adopted", *here, "--to", "member-2")
     written = fed.kubectl.json("get", f"gadgets.v1.{group}/adopted", *here)
     assert orjson.loads(written["metadata"]["annotations"][names.PLACEMENTS]) == [{"cluster": "member-2"}]
     assert specs(there) == specs(fed.kubectl) == kept

@@ -280,6 +280,7 @@ class SQLiteDatabase:
     def _notice_full_disk(self) -> None:
         if not self.is_full:
             _log.error("the disk is full; only writes that free space are accepted", database=self.name)
+            self._room.look_again()
         self.is_full = True
 
     def _keep_reserve(self) -> None:

@@ -26,10 +26,12 @@ _ROWS_MAX = 128
 _PAGES_PER_ROW_RESERVED = 16 * _ROW_PAGES
 _HOLD_PAGES = 256
 _HOLD_STEPS = (_HOLD_PAGES, 64, 16, 4)
-# Pages that are free before creations are accepted again; else each deletion would begin and end the state. Of a small
-# file it is a half: on a disk that others fill, it can have no more than its objects give back.
+# Pages that are free before creations are accepted again; else each deletion would begin and end the state. A small
+# file on a disk that others fill can have no more than its objects give back: once no page was freed for so many looks,
+# a half of it is enough.
 _SPARE_PAGES = 256
 _SPARE_PAGES_MIN = 16
+_LOOKS_MAX = 20
 
 
 class Room:
@@ -41,6 +43,7 @@ class Room:
         self._limit = 0
         self.pages = 0
         self.free = 0
+        self._looks = self._seen = 0
 
     @property
     def used(self) -> int:
@@ -135,10 +138,18 @@ class Room:
 
     def find(self, driver: sqlite3.Connection) -> bool:
         """Return whether there are pages for the whole reserve and for other writes, holding more if possible."""
+        reserved = max(0, self._rows_wanted - self._rows) * _ROW_PAGES
+        missing = reserved + _SPARE_PAGES - self.spare
+        if missing <= 0 or self.grow(driver, missing):
+            return True
+        self._looks = self._looks + 1 if self.spare <= self._seen else 0
+        self._seen = self.spare
         beside = self.pages - self._rows_wanted * _ROW_PAGES
-        spare_wanted = min(_SPARE_PAGES, max(_SPARE_PAGES_MIN, beside // 2))
-        missing = max(0, self._rows_wanted - self._rows) * _ROW_PAGES + spare_wanted - self.spare
-        return missing <= 0 or self.grow(driver, missing)
+        return self._looks > _LOOKS_MAX and self.spare >= reserved + max(_SPARE_PAGES_MIN, beside // 2)
+
+    def look_again(self) -> None:
+        """Wait for the spare pages of a large file first, because the disk is full since now."""
+        self._looks = 0
 
     def has_superfluous_row(self) -> bool:
         return self._rows > 2 * self._rows_wanted

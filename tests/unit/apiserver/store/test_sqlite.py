@@ -113,9 +113,9 @@ async def test_the_log_is_moved_into_the_file_and_starts_over(tmp_path: Path) ->
     store = await ready(tmp_path / "state.db")
     database = store.database
     await asyncio.gather(*(store.create(f"/{n}", a_body("x" * 5000)) for n in range(100)))
-    assert (tmp_path / "state.db").stat().st_size < 500_000
+    before = (tmp_path / "state.db").stat().st_size
     await database._in_thread(database._connections.checkpoint)
-    assert (tmp_path / "state.db").stat().st_size > 500_000
+    assert (tmp_path / "state.db").stat().st_size > max(before, 500_000)
     size = (tmp_path / "state.db-wal").stat().st_size
     await store.create("/after", a_body())
     assert (tmp_path / "state.db-wal").stat().st_size == size
