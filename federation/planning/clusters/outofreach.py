@@ -3,7 +3,8 @@
 The room of a cluster is a signal to all: scores, fleet rules and the web UI follow it. So one user's pods must not
 decide it by what they ask for. Nowhere count pods without a node that ask for more of a resource than any open node
 has, what pods on a node request beyond that node, and pods on nodes that do not exist. What pods of one namespace wait
-for counts up to `SHARE` of what open nodes have; a pod with a selector that no node has waits for ever.
+for counts in `waiting` up to `SHARE` of what open nodes have; a pod with a selector that no node has waits for ever.
+What is available is less by all that wait and fit on a node, as in KubeAdmiral.
 
 `clusterresources.py` subtracts these sums. Decision: docs/decisions/0255-a-namespace-has-a-share-of-a-signal.md
 """
@@ -37,14 +38,17 @@ def compute_out_of_reach(
 
     `pods` is the number of pods, and is limited for nodes only.
     """
-    never = _never_running(open_nodes, waiting) if waiting and open_nodes else Counter[str]()
-    used = Counter(never)
+    larger, over = _never_running(open_nodes, waiting) if waiting and open_nodes else (Counter[str](), Counter[str]())
+    used = Counter(larger)
     for load, whole in loads:
         used.update({name: amount - whole.get(name, 0) for name, amount in load.items() if amount > whole.get(name, 0)})
-    return OutOfReach(used, never)
+    return OutOfReach(used, larger + over)
 
 
-def _never_running(open_nodes: Sequence[Mapping[str, int]], waiting: Mapping[Waiting, int]) -> Counter[str]:
+def _never_running(
+    open_nodes: Sequence[Mapping[str, int]], waiting: Mapping[Waiting, int]
+) -> tuple[Counter[str], Counter[str]]:
+    """Return what pods ask for that are larger than any node, and what is beyond the share of each namespace."""
     largest, total = dict[str, int](), Counter[str]()
     for node in open_nodes:
         total.update(node)
@@ -58,10 +62,11 @@ def _never_running(open_nodes: Sequence[Mapping[str, int]], waiting: Mapping[Wai
         else:
             kept = by_namespace.setdefault(namespace, Counter())
             kept.update({name: amount * count for name, amount in asked.items()})
+    beyond = Counter[str]()
     for kept in by_namespace.values():
         over = {name: amount - int(total[name] * SHARE) for name, amount in kept.items()}
-        never.update({name: amount for name, amount in over.items() if amount > 0})
-    return never
+        beyond.update({name: amount for name, amount in over.items() if amount > 0})
+    return never, beyond
 
 
 def merged(*parts: Mapping[Waiting, int]) -> Mapping[Waiting, int]:
