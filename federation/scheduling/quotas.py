@@ -18,7 +18,7 @@ from federation.apimachinery.mergepatch import apply_merge_patch
 from federation.apimachinery.objectshape import revision_of
 from federation.planning.accounts.accountledger import Ledger
 from federation.planning.accounts.claim import CLAIM, Claim, Use, claim_of, plan_claim
-from federation.planning.accounts.usage import Limit, Scope
+from federation.planning.accounts.usage import Scope
 from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.rendering.admittednodes import is_released
@@ -32,6 +32,7 @@ from federation.scheduling.framework.quotaheadroom import (
     find_excess,
     limit_of,
     plain,
+    scope_of,
 )
 from federation.scheduling.framework.types import PODS, Cluster, Resources, SchedulingUnit
 from federation.scheduling.podgroups import charged_to, membership_of
@@ -64,8 +65,8 @@ class Quotas:
         is_first = metadata["namespace"] not in self._ledgers
         self._ledgers.setdefault(metadata["namespace"], Ledger())
         overall = (source.get("spec") or {}).get("overall") or {}
-        limits = {name: Limit(_limit(name, value)) for name, value in overall.items()}
-        self._scopes.setdefault(metadata["namespace"], {})[metadata["name"]] = Scope(metadata["name"], limits)
+        scope = scope_of(metadata["name"], {name: _limit(name, value) for name, value in overall.items()})
+        self._scopes.setdefault(metadata["namespace"], {})[scope.name] = scope
         return is_first
 
     def remove(self, namespace: str, name: str) -> frozenset[Hashable]:
@@ -224,7 +225,13 @@ class Quotas:
             others = {name: max(0, amount - own[name]) for name, amount in others.items()}
             present = amounts_of(_uses(unit, replica_counts(unit.current, unit.desired_replicas)), measures, clusters)
         return Headroom(
-            self._limits(unit.namespace), others, present, unit.request, clusters, unit.pods_per_replica, requests or {}
+            dict(self._scopes[unit.namespace]),
+            others,
+            present,
+            unit.request,
+            clusters,
+            unit.pods_per_replica,
+            requests or {},
         )
 
     def used(self, namespace: str, name: str, clusters: Clusters) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
@@ -247,12 +254,6 @@ class Quotas:
     def _measures(self, namespace: str) -> list[str]:
         """Return the measures that have a limit."""
         return sorted({measure for scope in self._scopes[namespace].values() for measure in scope.limits})
-
-    def _limits(self, namespace: str) -> dict[str, dict[str, int | None]]:
-        return {
-            scope.name: {measure: limit.nominal for measure, limit in scope.limits.items()}
-            for scope in self._scopes[namespace].values()
-        }
 
 
 def describe_withheld(excess: str) -> str:

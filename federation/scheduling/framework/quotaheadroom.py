@@ -21,15 +21,12 @@ MEASURES = {names.PRICE_PER_HOUR: PRICE, names.CARBON_PER_HOUR: CARBON}
 _REQUESTS = "requests."
 _THOUSAND = 1000
 
-Limits = Mapping[str, Mapping[str, int | None]]
-"""The limits of each quota by resource; None where it is not valid."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Headroom:
     """The quotas that apply to a unit, what other workloads use of them, and what counts for the unit already."""
 
-    limits: Limits
+    scopes: Mapping[str, Scope[str]]
     others: Mapping[str, int]
     present: Mapping[str, int]
     request: Resources
@@ -47,22 +44,20 @@ class Headroom:
             name: Use(count, dict(self.requests.get(name, self.request)), self.pods) for name, count in replicas.items()
         }
         wanted = amounts_of(uses, self.others, self.clusters)
-        return describe(find_excess(scopes_of(self.limits), self.others, self.present, wanted))
+        return describe(find_excess(self.scopes, self.others, self.present, wanted))
 
 
-def scopes_of(limits: Limits) -> dict[str, Scope[str]]:
-    """Return the scopes of quotas: each has its own limits."""
-    return {
-        quota: Scope(quota, {name: Limit(hard) for name, hard in limits[quota].items()}) for quota in sorted(limits)
-    }
+def scope_of(quota: str, hard: Mapping[str, int | None]) -> Scope[str]:
+    """Return the scope of a quota, from its limits by resource; None where one is not valid."""
+    return Scope(quota, {name: Limit(amount) for name, amount in hard.items()})
 
 
 def find_excess(
     scopes: Mapping[str, Scope[str]], others: Mapping[str, int], present: Mapping[str, int], wanted: Mapping[str, int]
 ) -> Excess[str] | None:
-    """Return the first account that is exceeded; all quotas of a namespace count the same payers."""
+    """Return the first account that is exceeded, by quota; all quotas of a namespace count the same payers."""
     usage = Usage(scopes)
-    for quota, scope in scopes.items():
+    for quota, scope in sorted(scopes.items()):
         usage.add(quota, others)
         if excess := usage.find_excess(quota, {name: wanted.get(name, 0) for name in scope.limits}, present):
             return excess

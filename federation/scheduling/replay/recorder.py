@@ -340,7 +340,10 @@ def _encode_difference(entry: WorldChange | Decided, before: Object | None, afte
 
 
 def _to_use(headroom: Headroom) -> QuotaUse:
-    hard = [(name, dict(limits)) for name, limits in sorted(headroom.limits.items())]
+    hard = [
+        (name, {measure: limit.nominal for measure, limit in scope.limits.items()})
+        for name, scope in sorted(headroom.scopes.items())
+    ]
     requests = {name: dict(request) for name, request in headroom.requests.items()}
     return QuotaUse(hard, dict(headroom.others), dict(headroom.present), requests)
 

@@ -19,7 +19,7 @@ from federation.scheduling.attempt import SchedulingAttempt, start_attempt
 from federation.scheduling.chain import Chain
 from federation.scheduling.divisibility import with_divided_kind
 from federation.scheduling.engine import Decision, Placements
-from federation.scheduling.framework.quotaheadroom import Headroom, amounts_of
+from federation.scheduling.framework.quotaheadroom import Headroom, amounts_of, scope_of
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import Cluster, Exchange, PluginResponse, SchedulingUnit
 from federation.scheduling.occasions import Occasion, Surroundings
@@ -212,4 +212,5 @@ def _headroom(use: QuotaUse, unit: SchedulingUnit, clusters: Mapping[str, Cluste
         counts = replica_counts(unit.current, unit.desired_replicas)
         uses = {name: Use(count, dict(unit.request), unit.pods_per_replica) for name, count in counts.items()}
         present = amounts_of(uses, use.others, clusters)
-    return Headroom(dict(use.hard), use.others, present, unit.request, clusters, unit.pods_per_replica, use.requests)
+    scopes = {name: scope_of(name, hard) for name, hard in use.hard}
+    return Headroom(scopes, use.others, present, unit.request, clusters, unit.pods_per_replica, use.requests)
