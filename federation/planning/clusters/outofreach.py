@@ -38,35 +38,37 @@ def compute_out_of_reach(
 
     `pods` is the number of pods, and is limited for nodes only.
     """
-    larger, over = _never_running(open_nodes, waiting) if waiting and open_nodes else (Counter[str](), Counter[str]())
+    larger, beyond = _split(open_nodes, waiting)
     used = Counter(larger)
     for load, whole in loads:
         used.update({name: amount - whole.get(name, 0) for name, amount in load.items() if amount > whole.get(name, 0)})
-    return OutOfReach(used, larger + over)
+    return OutOfReach(used, larger + beyond)
 
 
-def _never_running(
+def _split(
     open_nodes: Sequence[Mapping[str, int]], waiting: Mapping[Waiting, int]
 ) -> tuple[Counter[str], Counter[str]]:
     """Return what pods ask for that are larger than any node, and what is beyond the share of each namespace."""
+    larger, beyond = Counter[str](), Counter[str]()
+    if not (waiting and open_nodes):
+        return larger, beyond
     largest, total = dict[str, int](), Counter[str]()
     for node in open_nodes:
         total.update(node)
         for name, amount in node.items():
             largest[name] = max(amount, largest.get(name, 0))
-    never, by_namespace = Counter[str](), dict[str, Counter[str]]()
+    by_namespace: dict[str, Counter[str]] = {}
     for (namespace, requests), count in waiting.items():
         asked = nodeclasses.ceil_amounts(requests)
         if any(amount > largest.get(name, 0) for name, amount in asked.items()):
-            never.update({name: amount * count for name, amount in asked.items()} | {nodeclasses.PODS: count})
+            larger.update({name: amount * count for name, amount in asked.items()} | {nodeclasses.PODS: count})
         else:
-            kept = by_namespace.setdefault(namespace, Counter())
-            kept.update({name: amount * count for name, amount in asked.items()})
-    beyond = Counter[str]()
-    for kept in by_namespace.values():
-        over = {name: amount - int(total[name] * SHARE) for name, amount in kept.items()}
+            fitting = by_namespace.setdefault(namespace, Counter())
+            fitting.update({name: amount * count for name, amount in asked.items()})
+    for fitting in by_namespace.values():
+        over = {name: amount - int(total[name] * SHARE) for name, amount in fitting.items()}
         beyond.update({name: amount for name, amount in over.items() if amount > 0})
-    return never, beyond
+    return larger, beyond
 
 
 def merged(*parts: Mapping[Waiting, int]) -> Mapping[Waiting, int]:
