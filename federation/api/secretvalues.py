@@ -73,6 +73,14 @@ def compared_without_secret_values(obj: Mapping[str, Any], other: Mapping[str, A
     return replaced
 
 
+def both_without_secret_values(
+    first: Mapping[str, Any], second: Mapping[str, Any], sides: tuple[str, str]
+) -> tuple[Object, Object]:
+    """Return two objects without values of Secrets; as in `kubectl diff`, only differences between them are visible."""
+    shown = compared_without_secret_values(first, second, sides[0])
+    return shown, compared_without_secret_values(second, first, sides[1])
+
+
 def _found(obj: object) -> Iterator[Any]:
     found: list[Any] = []
     _walk(obj, _ABSENT, lambda value, _other: found.append(value))

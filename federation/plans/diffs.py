@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from federation.api.secretvalues import compared_without_secret_values
+from federation.api.secretvalues import both_without_secret_values
 from federation.apimachinery.resources import Object
 from federation.scheduling.whatif.planresult import MemberPlan
 
@@ -15,6 +15,7 @@ OF_THE_SERVER = ("managedFields", "creationTimestamp", "generation", "resourceVe
 """Parts of metadata that the server writes: every write changes them, or none. They are not shown for editing."""
 _POSITION = re.compile(r"([-+])(\d+)")
 _CONTEXT = 3
+_SIDES = ("before", "after")
 _COMPARED_MAX = 1_000_000
 """The most pairs of lines that are compared: the time of a diff grows with them, and other requests wait meanwhile."""
 _SHOWN_MAX = 1_000
@@ -40,7 +41,7 @@ def to_diff(row: MemberPlan) -> list[str]:
 
 def _diff(before: Object, after: Object) -> list[str]:
     """Return the unified diff of two manifests; where they differ in very many lines, only how many, and the first."""
-    old, new = (_yaml(each) for each in _masked(before, after))
+    old, new = (_yaml(each) for each in both_without_secret_values(before, after, _SIDES))
     start = _equal(old, new)
     end = _equal(old[start:][::-1], new[start:][::-1])
     removed, added = old[start : len(old) - end], new[start : len(new) - end]
@@ -72,19 +73,14 @@ def without_secrets(document: Any) -> Any:
         return document
     before, after = document.get("before"), document.get("after")
     if isinstance(before, dict | None) and isinstance(after, dict | None) and (before or after):
-        old, new = _masked(*((side or {}).get("manifest") or {} for side in (before, after)))
+        old, new = ((side or {}).get("manifest") or {} for side in (before, after))
+        old, new = both_without_secret_values(old, new, _SIDES)
         document = {
             **document,
             "before": before and {**before, "manifest": old},
             "after": after and {**after, "manifest": new},
         }
     return {key: without_secrets(value) for key, value in document.items()}
-
-
-def _masked(before: Object, after: Object) -> tuple[Object, Object]:
-    """Return both manifests with values of Secrets masked; as in `kubectl diff`, only differences are visible."""
-    old = compared_without_secret_values(before, after, "before")
-    return old, compared_without_secret_values(after, before, "after")
 
 
 def _yaml(manifest: Object) -> list[str]:

@@ -9,6 +9,13 @@ from typing import Any
 from federation.apimachinery.errors import ConfigurationError
 
 STDOUT = "-"
+Mask = Callable[[Any], Any]
+"""Returns a body of any kind without values of Secrets."""
+
+
+def unchanged(body: Any) -> Any:
+    """Return the body as it is: the mask of a server whose objects carry no others."""
+    return body
 
 
 class Mode(StrEnum):
@@ -40,8 +47,7 @@ class AuditOptions:
     """Group and plural of further resources whose values are redacted like those of Secrets."""
     wait_s_max: float = 10.0
     """In blocking mode: how long a request waits for space in the queue."""
-    mask: Callable[[Any], Any] = lambda body: body
-    """Returns a body of any kind without values of Secrets."""
+    mask: Mask = unchanged
 
     def __post_init__(self) -> None:
         if self.file_bytes_max <= 0:
@@ -65,7 +71,7 @@ def to_audit_options(
     backups: int,
     mode: str,
     redacted: tuple[tuple[str, str], ...],
-    mask: Callable[[Any], Any],
+    mask: Mask,
 ) -> AuditOptions | None:
     """Return the options of the settings, None without a policy; ConfigurationError names the wrong one."""
     if not policy_file:

@@ -20,8 +20,8 @@ from prometheus_client import Counter
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ConfigurationError, ServiceUnavailable
-from federation.apiserver.audit.auditoptions import STDOUT, AuditOptions, Mode
-from federation.apiserver.audit.redaction import Mask, to_recorded, unchanged
+from federation.apiserver.audit.auditoptions import STDOUT, AuditOptions, Mask, Mode, unchanged
+from federation.apiserver.audit.redaction import to_recorded
 
 _log = structlog.get_logger(__name__)
 _written = Counter("federation_server_audit_events_total", "Audit events that were written")

@@ -8,13 +8,14 @@ changed.
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 import orjson
 
 from federation.apimachinery.errors import ApiError
 from federation.apimachinery.wellknown import LAST_APPLIED_CONFIGURATION
+from federation.apiserver.audit.auditoptions import Mask, unchanged
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.decoding import decode_json, decode_object, decode_yaml
 
@@ -33,14 +34,6 @@ _DATA_KINDS = frozenset({"Secret", "ConfigMap"})
 _PATCHED_FIELDS = frozenset({"metadata", "spec", "status", "type", "immutable"})
 _SHOWN_FIELDS = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})
 """All other fields of a Secret are redacted: a misspelled `stringdata` holds a secret too."""
-
-
-Mask = Callable[[Any], Any]
-
-
-def unchanged(body: Any) -> Any:
-    """Return the body as it is: the mask of a server whose objects carry no others."""
-    return body
 
 
 def holds_secrets(attributes: Attributes, redacted: Collection[tuple[str, str]]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from federation.api.secretvalues import compared_without_secret_values
+from federation.api.secretvalues import both_without_secret_values
 from federation.apimachinery.resources import Object
 from federation.planning.drift.fields import Author, Field, author_of, drifted_fields, managers_of, value_at
 from federation.planning.rendering.comparison import without_bookkeeping
@@ -19,6 +19,7 @@ from federation.planning.rendering.comparison import without_bookkeeping
 FIELDS_MAX = 50
 _TEXT_MAX = 300
 _MANAGERS_MAX = 20
+_SIDES = ("wanted", "live")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def compare_live(rendered: Object, applied: Object, live: Mapping[str, Any]) -> 
     """
     wanted = without_bookkeeping(applied)
     found = drifted_fields(wanted, live, fields_max=FIELDS_MAX + 1)
-    shown, shown_live = _without_secrets(wanted, live)
+    shown, shown_live = both_without_secret_values(wanted, live, _SIDES)
     return LiveDifference(
         tuple(_difference(field, shown, shown_live, author_of([field], live)) for field in found[:FIELDS_MAX]),
         tuple(_kept(rendered, applied, live)),
@@ -67,16 +68,11 @@ def compare_live(rendered: Object, applied: Object, live: Mapping[str, Any]) -> 
 
 def _kept(rendered: Object, applied: Object, live: Mapping[str, Any]) -> Iterator[FieldDifference]:
     """Yield the template's fields whose value the apply does not send, and that the member has with another value."""
-    shown, shown_live = _without_secrets(rendered, live)
+    shown, shown_live = both_without_secret_values(rendered, live, _SIDES)
     for field in drifted_fields(rendered, applied, fields_max=FIELDS_MAX):
         difference = _difference(field, shown, shown_live, author_of([field], live))
         if difference.wanted != difference.live:
             yield difference
-
-
-def _without_secrets(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Object, Object]:
-    shown = compared_without_secret_values(wanted, live, "wanted")
-    return shown, compared_without_secret_values(live, wanted, "live")
 
 
 def _difference(
