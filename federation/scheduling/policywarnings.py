@@ -1,7 +1,8 @@
-"""Warnings about policies and profiles that are valid but probably mistaken.
+"""What is probably mistaken about policies, and what makes decisions with a SchedulingProfile fail.
 
-They stay in force, because KubeAdmiral accepts them and stricter rules would break existing manifests. A warning names
-the field and its effect. Pure; the schedule controller emits the warnings as events.
+Policies stay in force, because KubeAdmiral accepts them and stricter rules would break existing manifests. A warning
+names the field and its effect. Admission returns warnings, and refuses profiles with problems; the schedule controller
+emits both as events, because objects may have been stored without admission. Pure.
 """
 
 import difflib

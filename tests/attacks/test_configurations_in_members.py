@@ -5,6 +5,7 @@ connection: the pod here, a member's, and a page's terminal. A protection that d
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -135,15 +136,25 @@ async def forbid(
         "validations": [{"expression": expression, "message": DENIED}],
     }
     bound = {"policyName": "connections", "validationActions": ["Deny"], **binding}
-    for plural, body in (
-        ("validatingadmissionpolicies", {"metadata": {"name": "connections"}, "spec": spec}),
-        ("validatingadmissionpolicybindings", {"metadata": {"name": "connections"}, "spec": bound}),
-    ):
-        answer = await admin.post(f"{POLICIES}/{plural}", json=body)
+    await store(admin, "validating", "connections", spec, bound)
+    await answer_of(lambda: admin.post(probe), is_denied)
+
+
+async def store(admin: httpx.AsyncClient, kind: str, name: str, spec: Object, binding: Object) -> None:
+    """Create a policy of admission and its binding."""
+    for plural, body in ((f"{kind}admissionpolicies", spec), (f"{kind}admissionpolicybindings", binding)):
+        answer = await admin.post(f"{POLICIES}/{plural}", json={"metadata": {"name": name}, "spec": body})
         assert answer.status_code == 201, answer.text
+
+
+async def answer_of(
+    ask: Callable[[], Awaitable[httpx.Response]], is_wanted: Callable[[httpx.Response], bool]
+) -> httpx.Response:
+    """Ask until the policy is loaded, and return the answer that shows it."""
     async with asyncio.timeout(30):
-        while not is_denied(await admin.post(probe)):  # noqa: ASYNC110  # the server has no event for a loaded policy
+        while not is_wanted(answer := await ask()):  # noqa: ASYNC110  # the server has no event for a loaded policy
             await asyncio.sleep(0.01)
+    return answer
 
 
 def is_denied(answer: httpx.Response) -> bool:
@@ -225,21 +236,14 @@ async def test_a_policy_on_tokens_of_service_accounts_is_asked(admin: httpx.Asyn
         "matchConstraints": {"resourceRules": rules},
         "validations": [{"expression": "object.spec.expirationSeconds <= 3600", "message": DENIED}],
     }
-    for plural, body in (
-        ("validatingadmissionpolicies", spec),
-        ("validatingadmissionpolicybindings", {"policyName": "tokens", "validationActions": ["Deny"]}),
-    ):
-        answer = await admin.post(f"{POLICIES}/{plural}", json={"metadata": {"name": "tokens"}, "spec": body})
-        assert answer.status_code == 201, answer.text
+    await store(admin, "validating", "tokens", spec, {"policyName": "tokens", "validationActions": ["Deny"]})
     account = "/api/v1/namespaces/default/serviceaccounts"
     assert (await admin.post(account, json={"metadata": {"name": "robot"}})).status_code == 201
 
     async def request(seconds: int) -> httpx.Response:
         return await admin.post(f"{account}/robot/token", json={"spec": {"expirationSeconds": seconds}})
 
-    async with asyncio.timeout(30):
-        while not is_denied(await request(7200)):  # noqa: ASYNC110  # as above
-            await asyncio.sleep(0.01)
+    await answer_of(lambda: request(7200), is_denied)
     assert (await request(3600)).status_code == 201
 
 
@@ -248,12 +252,7 @@ async def mutate(admin: httpx.AsyncClient, resource: str, expression: str, group
     rules = [{"apiGroups": [group], "apiVersions": ["*"], "operations": ["CONNECT"], "resources": [resource]}]
     mutation = {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
     spec = {"matchConstraints": {"resourceRules": rules}, "mutations": [mutation], "reinvocationPolicy": "Never"}
-    for plural, body in (
-        ("mutatingadmissionpolicies", spec),
-        ("mutatingadmissionpolicybindings", {"policyName": "connections"}),
-    ):
-        answer = await admin.post(f"{POLICIES}/{plural}", json={"metadata": {"name": "connections"}, "spec": body})
-        assert answer.status_code == 201, answer.text
+    await store(admin, "mutating", "connections", spec, {"policyName": "connections"})
 
 
 @pytest.mark.usefixtures("pod")
@@ -272,9 +271,8 @@ async def test_what_admission_makes_of_the_options_is_what_is_run(parts: Parts, 
 async def test_a_change_of_a_path_is_refused_and_not_ignored(admin: httpx.AsyncClient) -> None:
     expression = """[JSONPatch{op: "replace", path: "/path", value: "/healthz"}]"""
     await mutate(admin, "federatedclusters/proxy", expression, "core.kubeadmiral.io")
-    async with asyncio.timeout(30):
-        while (answer := await admin.get(f"{CLUSTERS}/east/proxy/api/v1/pods")).status_code != 403:  # noqa: ASYNC110  # as above
-            await asyncio.sleep(0.01)
+    path = f"{CLUSTERS}/east/proxy/api/v1/pods"
+    answer = await answer_of(lambda: admin.get(path), lambda found: found.status_code == 403)
     assert "admission changed the path of the request, which is not supported here" in answer.text
 
 

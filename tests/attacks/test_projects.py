@@ -434,12 +434,12 @@ async def test_no_text_that_a_member_of_a_project_reads_names_a_cluster_of_other
             await world.create(DEPLOYMENTS, deployment)
         await world.settle()
         leaks: dict[str, str] = {}
-        told: set[str] = set()
+        read: set[str] = set()
 
         async def look(state: str) -> None:
             await world.pass_time(60)
             for title, text in (await readable(host)).items():
-                told.update(each for each in ("east", "unavailable clusters", "no node") if each in text)
+                read.update(each for each in ("east", "unavailable clusters", "no node") if each in text)
                 if CANARY in text:
                     at = text.index(CANARY)
                     leaks[f"{title} while it {state}"] = text[max(0, at - 150) : at + 100]
@@ -459,7 +459,7 @@ async def test_no_text_that_a_member_of_a_project_reads_names_a_cluster_of_other
         await world.bring_back(CANARY)
         await look("is back")
         assert leaks == {}
-        assert told == {"east", "unavailable clusters", "no node"}, "the states were reached, and texts about them read"
+        assert read == {"east", "unavailable clusters", "no node"}, "texts about all of these states were read"
         for name in ("web", "huge", "lost"):
             await world.user.delete(DEPLOYMENTS, name, "shop")
             await world.until_gone(DEPLOYMENTS, name, "shop")
