@@ -1,6 +1,6 @@
 """Queues for jobs over the whole fleet: CapacityFlavor, ClusterJobQueue, JobQueue (docs/reference/queues.md).
 
-`ledgerevents.py` keeps a state of all that waits and all that is used, `rules/` decides, `reconcile.py` writes whether
+`queueevents.py` keeps a state of all that waits and all that is used, `rules/` decides, `reconcile.py` writes whether
 an object may be placed and where (`scheduling/jobqueues.py`), and the scheduler places it. `screens.py` shows queues in
 the web UI, with their course from `usagehistory.py`.
 """
