@@ -67,6 +67,8 @@ class FleetOptions:
     """Whether the members serve WorkloadSpreads and UnitedDeployments."""
     devices: int = 0
     """GPUs of each node, with ResourceSlices."""
+    has_progress: bool = True
+    """Whether a slow start is reported on standard error, in plain text. Programs that read logs have no use for it."""
 
 
 async def serve(settings: Settings, spread_webhooks: Sequence[str] = (), profile: Path | None = None) -> int:
@@ -256,7 +258,8 @@ async def _join_fleet(host: Client, process: "FleetProcess", fleet: FleetOptions
     started = joined = 0
 
     def report() -> None:
-        progress.report(f"{joined:,} of {to_count(fleet.members, 'simulated member')} joined, {started:,} started")
+        if fleet.has_progress:
+            progress.report(f"{joined:,} of {to_count(fleet.members, 'simulated member')} joined, {started:,} started")
 
     async def join(member: Mapping[str, Any]) -> None:
         nonlocal joined

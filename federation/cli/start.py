@@ -83,6 +83,7 @@ def up_command(
         pod_start_s=pod_start,
         has_workload_spreads=workload_spreads,
         devices=gpus,
+        has_progress=log_format == "text",
     )
     execute(run.up(settings, fleet, run.fork_members(settings.directory, fleet)))
 

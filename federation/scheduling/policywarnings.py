@@ -1,4 +1,4 @@
-"""What is probably mistaken about policies, and what makes decisions with a SchedulingProfile fail.
+"""Probable mistakes in policies, and parts of a SchedulingProfile that make decisions fail.
 
 Policies stay in force, because KubeAdmiral accepts them and stricter rules would break existing manifests. A warning
 names the field and its effect. Admission returns warnings, and refuses profiles with problems; the schedule controller

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.planning.diagnosis.redaction import LENGTH_MIN, Redactor, reduced, values_of
+from federation.api.secretvalues import secret_values
+from federation.planning.diagnosis.redaction import LENGTH_MIN, Redactor, reduced
 
 secrets = st.lists(st.text(min_size=LENGTH_MIN, max_size=20), min_size=1, max_size=5)
 kinds = st.sampled_from(
@@ -63,7 +64,7 @@ def test_no_secret_survives_in_an_object(data: st.DataObject, values: list[str],
             }
         )
     )
-    redactor = Redactor(values_of(to_secret(values)))
+    redactor = Redactor(secret_values(to_secret(values)))
     left = texts_in(redactor.value(reduced({**anything, "kind": kind})))
     encoded = [base64.b64encode(value.encode()).decode() for value in values]
     assert not [text for text in left for value in (*values, *encoded) if value in text]

@@ -40,6 +40,7 @@ async def test_a_quota_of_either_version_is_in_force_and_is_read_in_both() -> No
     beta = FEDERATED_RESOURCE_QUOTAS._replace(version="v1beta1")
     async with a_world(members=("east",)) as world:
         await world.create(beta, a_quota(cpu="1") | {"apiVersion": beta.api_version})
+        await world.settle()  # its status says that nothing is used
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
         await world.create(DEPLOYMENTS, a_web("web", 2))
         await world.until_replicas("web", {"east": 2})

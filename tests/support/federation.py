@@ -131,7 +131,7 @@ class Kubectl:
         return self("apply", "-f", "-", stdin="\n---\n".join(json.dumps(m) for m in manifests))
 
 
-_PROGRESS = re.compile(r"fedctl: \d+ of \d+ simulated members joined")
+_PROGRESS = re.compile(r"fedctl: \d+ of \d+ simulated members? joined")
 _CLIENTS: dict[Path, tuple[int, "Api"]] = {}
 
 

@@ -14,7 +14,8 @@ from statistics import mean, quantiles
 from typing import Protocol
 
 from federation.features.queues.rules.admission import admit
-from federation.features.queues.rules.facts import Capacity, Job, Limit, Option, Queue, Reservation, Room
+from federation.features.queues.rules.facts import Capacity, Job, Option, Queue, Reservation, Room
+from federation.planning.accounts.usage import Limit
 from federation.scheduling.framework.gangfit import find_shortfall
 from federation.scheduling.framework.types import CPU, PODS, Cluster, NodeClass, PodSet, pod_shape
 

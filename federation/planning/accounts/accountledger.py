@@ -35,15 +35,15 @@ class Ledger(Generic[Claim]):
         """The version that was reported of each payer."""
 
     def report(self, payer: Hashable, claim: Claim | None, version: int = 0) -> bool:
-        """Record what a version of a payer has, None for nothing; return whether that changed what counts."""
-        before = self.claims(payer)
+        """Record what a version of a payer has, None for nothing; return whether that changed what it has or counts."""
+        before = self._reported.get(payer), self.claims(payer)
         self._versions[payer] = version
         self._keep(payer, lambda assumed, at: at >= version and assumed != claim)
         if claim is None:
             self._reported.pop(payer, None)
         else:
             self._reported[payer] = claim
-        return before != self.claims(payer)
+        return before != (self._reported.get(payer), self.claims(payer))
 
     def assume(self, payer: Hashable, claim: Claim, version: int = 0) -> None:
         """Count a decision before its write, which changes this version and no other one."""
