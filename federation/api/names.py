@@ -326,6 +326,9 @@ REASON_HELD = "Held"
 REASON_QUEUED = "Queued"
 REASON_POD_GROUP = "PodGroup"
 
+# Reason of Propagated, and of conditions of objects that no cluster has
+REASON_NOT_PLACED = "NotPlaced"
+
 # Conditions of autoscalers
 ABLE_TO_SCALE = "AbleToScale"
 SCALING_ACTIVE = "ScalingActive"

@@ -15,7 +15,6 @@ from federation.delivery.host.missingpolicy import MissingPolicyReports
 from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.propagation import Propagation, Result
 from federation.delivery.rules.decision import Question
-from federation.delivery.rules.names import REASON_NOT_PLACED
 from federation.delivery.rules.status import AS_WANTED, ClusterStatus, clusters_of, plan_status
 from federation.planning.federatedobject.placements import ARRIVING, DEPARTED, departed_clusters
 from federation.planning.overrides.policies import stored_policies
@@ -121,13 +120,13 @@ class Publication:
     def _unplaced(self, federated: Object, type_: FederatedType) -> tuple[str, str]:
         scheduled = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED)
         if scheduled is not None and scheduled.get("status") != "True":
-            return REASON_NOT_PLACED, str(scheduled.get("message", ""))
+            return names.REASON_NOT_PLACED, str(scheduled.get("message", ""))
         metadata, template = federated["metadata"], federated["spec"]["template"]["metadata"]
         labels = {**(template.get("labels") or {}), **(metadata.get("labels") or {})}
         namespace = metadata.get("namespace", "")
         source = {"metadata": {"namespace": namespace, "name": template["name"], "labels": labels}}
         if self._expects_placement(type_, source):
-            return REASON_NOT_PLACED, "it is placed in no cluster"
+            return names.REASON_NOT_PLACED, "it is placed in no cluster"
         return names.REASON_NO_POLICY, describe_missing_policy(namespace)
 
 

@@ -19,6 +19,7 @@ from federation.planning.failover.tolerance import AccessModes, FailoverRules, T
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 from federation.scheduling.annotationoverrides import overrides_from_annotations
 from federation.scheduling.attempt import SchedulingAttempt
+from federation.scheduling.jobqueues import Phase, admission_of
 from federation.scheduling.worldobjects import Name
 
 
@@ -130,4 +131,6 @@ def _may_return(attempt: SchedulingAttempt, modes: AccessModes) -> bool:
 
 def tolerance(attempt: SchedulingAttempt, rules: FailoverRules, modes: AccessModes) -> Tolerance:
     """Return whether the object may leave a lost or drained cluster."""
-    return tolerance_of(attempt.federated["spec"]["template"], rules, modes)
+    admission = admission_of(attempt.federated)
+    is_requeued = admission is not None and admission.phase is Phase.ADMITTED
+    return tolerance_of(attempt.federated["spec"]["template"], rules, modes, is_requeued=is_requeued)

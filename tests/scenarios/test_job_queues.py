@@ -26,6 +26,7 @@ from federation.api.resources import (
     JOB_QUEUES,
     PROPAGATION_POLICIES,
 )
+from federation.apimachinery import conditions
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.resources import JOBS, NAMESPACES, PRIORITY_CLASSES, Object, Resource
@@ -78,6 +79,12 @@ async def placed(world: World, name: str) -> list[str]:
     return sorted(item["cluster"] for entry in entries for item in entry["placement"])
 
 
+async def is_suspended(world: World, name: str) -> bool:
+    return conditions.is_true(
+        (await world.user.get(JOBS, name, namespace="default"))["status"]["conditions"], "Suspended"
+    )
+
+
 async def waiting(world: World) -> list[Object]:
     queue = await world.find(JOB_QUEUES, "team")
     found: list[Object] = ((queue or {}).get("status") or {}).get("waiting") or []
@@ -115,12 +122,13 @@ async def test_a_job_above_the_quota_waits_with_nothing_in_members_and_starts_wh
         assert (admission.phase, admission.holds) == (Phase.ADMITTED, {"any": {"cpu": 48_000}})
 
 
-async def test_a_job_that_loses_its_cluster_is_first_in_its_queue_and_starts_elsewhere() -> None:
+@pytest.mark.parametrize("mode", ["Indexed", "NonIndexed"])
+async def test_a_job_that_loses_its_cluster_is_first_in_its_queue_and_starts_elsewhere(mode: str) -> None:
     async with a_world(
         members=("one", "two"), nodes={"one": NODES["medium"], "two": NODES["medium"]}, toleration_s=5
     ) as world:
-        await with_queues(world, cores="48", failover={"mode": "Auto", "graceSeconds": 0})
-        await world.create(JOBS, a_queued_job("first", 20))
+        await with_queues(world, cores="48", failover={"graceSeconds": 0})
+        await world.create(JOBS, a_queued_job("first", 20, mode=mode))
         await world.until(lambda: placed(world, "first"))
         await world.create(JOBS, a_queued_job("second", 20))
         await world.until_equal(lambda: names_waiting(world), ["second"])
@@ -158,6 +166,10 @@ async def test_a_job_of_lower_priority_gives_way_within_the_budget_and_waits_aga
         await world.settle()
         assert await placed(world, "urgent-2") == [], "the budget of the hour is used"
         running = [name for name in ("small", "smaller") if await placed(world, name)]
+        [waits_again] = {"small", "smaller"} - {*running}
+        await world.until(lambda: is_suspended(world, waits_again))
+        status = (await world.user.get(JOBS, waits_again, namespace="default"))["status"]
+        assert "active" not in status, "no pod of it is anywhere"
         assert len(running) == 1
         assert {job["metadata"]["name"] for job in (await world.members["one"].admin.list(JOBS)).items} == {
             "urgent",

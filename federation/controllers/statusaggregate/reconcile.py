@@ -52,6 +52,7 @@ from federation.planning.status.completeness import (
     replaces_pods_by_itself,
 )
 from federation.planning.status.debounce import Coalescer
+from federation.planning.status.schedulingsummary import scheduled_condition
 from federation.planning.status.sourceconditions import (
     is_undelivered,
     is_unselected,
@@ -238,6 +239,7 @@ class Reconciler:
             stale=stale_clusters(federated) & effective_placement(federated),
             unscheduled_since=unscheduled_since(present, federated, self._clock.now()),
             rollout_failure=failure,
+            unscheduled=str((scheduled_condition(federated) or {}).get("message", "")),
         )
         if not present and not has_first_status(federated, members):
             return None

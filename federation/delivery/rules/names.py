@@ -23,7 +23,6 @@ EVENT_OPERATION_IN_CLUSTER_FAILED = "{operation}InClusterFailed"
 
 # Reasons of the Propagated condition
 REASON_ENSURE_DELETION_FAILED = "EnsureDeletionFailed"
-REASON_NOT_PLACED = "NotPlaced"
 
 # Event reasons of sync when followers or Services are not ready, and of the guard
 EVENT_FOLLOWER_MISSING = "FollowerMissing"

@@ -29,6 +29,21 @@ class Context:
     unscheduled_since: datetime | None = None
     rollout_failure: str = ""
     """Why the rollout in waves stopped or rolled back, "" if it did not."""
+    unscheduled: str = ""
+    """Why no cluster is found, for people."""
+
+    @property
+    def is_nowhere(self) -> bool:
+        """Whether no cluster has the object because none is found for it, such as one that waits in a queue.
+
+        Its status must not show what ran before: nothing runs.
+        """
+        return not self.placed and self.unscheduled_since is not None
+
+    @property
+    def nowhere(self) -> str:
+        """Say why no cluster has the object."""
+        return f"no cluster has it: {self.unscheduled}" if self.unscheduled else "no cluster has it"
 
 
 Merge = Callable[[Mapping[str, Any], Members, Context], Object | None]
@@ -51,7 +66,9 @@ def sums(members: Members, fields: tuple[str, ...]) -> dict[str, int]:
 
 
 def observed_generation(source: Mapping[str, Any], context: Context) -> int | None:
-    """Return the source's generation if the members have observed it, else the published one."""
+    """Return the source's generation if the members have observed it, else the published one; None if none has it."""
+    if context.is_nowhere:
+        return None
     if context.is_observed:
         generation = (source.get("metadata") or {}).get("generation")
         return int(generation) if generation is not None else None

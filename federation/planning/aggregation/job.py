@@ -9,6 +9,7 @@ Reference: docs/reference/status.md.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import Object
@@ -17,6 +18,7 @@ from federation.planning.aggregation.context import Context, Members, keep_condi
 _SUMMED = ("active", "succeeded", "failed", "ready")
 _NEVER_FALLING = ("succeeded", "failed")
 _OF_RUNNING_PODS = ("active", "ready")
+_SUSPENDED = "Suspended"
 _TARGETS = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
 """The condition that a Job must have before it can have a final one."""
 
@@ -32,13 +34,14 @@ def is_ended(job_conditions: Iterable[Mapping[str, Any]] | None) -> bool:
 
 
 def aggregate(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
-    """Return the Job's status as an API server accepts it after the previous one, None without a member object.
+    """Return the Job's status as an API server accepts it after the previous one, None if nothing is known.
 
-    Counts of ended pods do not fall, although clusters come and go, the start stays unless the Job is suspended, and a
-    status with a final condition does not change at all.
+    A Job that no cluster has, such as one that waits in a queue, is suspended: it has no pods. Counts of ended pods do
+    not fall, although clusters come and go, the start stays unless the Job is suspended, and a status with a final
+    condition does not change at all.
     """
     previous = status_of(source)
-    status = merge(source, members, context)
+    status = _suspended(previous, context) if context.is_nowhere else merge(source, members, context)
     if status is None or is_ended(previous.get("conditions")):
         return dict(previous) if members else None
     for name in _NEVER_FALLING:
@@ -46,7 +49,13 @@ def aggregate(source: Mapping[str, Any], members: Members, context: Context) -> 
             status[name] = count
     if previous.get("startTime") and not (source.get("spec") or {}).get("suspend"):
         status["startTime"] = previous["startTime"]
-    return _ended(status, previous, context) if status.get("conditions") else status
+    return _ended(status, previous, context) if is_ended(status.get("conditions")) else status
+
+
+def _suspended(previous: Mapping[str, Any], context: Context) -> Object:
+    wanted = {"type": _SUSPENDED, "status": "True", "reason": names.REASON_NOT_PLACED, "message": context.nowhere}
+    held = previous.get("conditions")
+    return {"conditions": keep_condition_times(held, [wanted], context.now, update_field="lastProbeTime")}
 
 
 def _ended(status: Object, previous: Mapping[str, Any], context: Context) -> Object:

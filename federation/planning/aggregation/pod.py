@@ -6,14 +6,16 @@ from typing import Any
 from federation.apimachinery.resources import Object
 from federation.planning.aggregation.context import Context, Members, status_of
 from federation.planning.aggregation.mergedconditions import merge_conditions
+from federation.planning.federatedobject.finished import is_finished
 
 _PRIORITY = ("Failed", "Pending", "Running", "Succeeded")
 
 
 def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
-    """Return the Pod's status, None without a member object."""
+    """Return the Pod's status, None without a member object; one that no cluster has is pending."""
     if not members:
-        return None
+        has_run = is_finished(("", "Pod"), source)
+        return {"phase": "Pending", "message": context.nowhere} if context.is_nowhere and not has_run else None
     by_phase: dict[str, list[str]] = {}
     for cluster in sorted(members):
         by_phase.setdefault(_phase(members[cluster]), []).append(cluster)

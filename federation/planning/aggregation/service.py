@@ -10,8 +10,8 @@ from federation.planning.aggregation.context import Context, Members, status_of
 
 
 def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:  # noqa: ARG001  # the same for every kind
-    """Return the status with all ingress points, None without a member object."""
-    if not members:
+    """Return the status with all ingress points, None if nothing is known."""
+    if not members and not context.is_nowhere:
         return None
     points: dict[bytes, Any] = {}
     for cluster in sorted(members):

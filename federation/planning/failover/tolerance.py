@@ -2,7 +2,8 @@
 
 A lost cluster may still run its pods, so a replica that is started elsewhere may be a second copy. StatefulSets, Jobs
 with completions and pods with a volume that one node mounts at a time do not tolerate that; they leave only if their
-policy says so, and after a grace time.
+policy says so, and after a grace time. A Job that a queue has admitted leaves after the grace time unless its policy
+says otherwise: its queue starts it from the beginning, and its quota must not stay in a cluster that never returns.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ AccessModes = Callable[[str], Sequence[str] | None]
 """Returns the access modes of a PersistentVolumeClaim of the object's namespace, None when the host has no such one."""
 _ONE_AT_A_TIME = frozenset(("ReadWriteOnce", "ReadWriteOncePod"))
 _OF_TEMPLATES = "the claims of its volumeClaimTemplates"
+_OF_COMPLETIONS = "the completions of a Job must not run twice"
 GRACE_S_WITH_STATE = 600.0
 """The default of `graceSeconds` for workloads that do not tolerate two copies."""
 
@@ -65,14 +67,17 @@ class Tolerance:
         return self if self.is_kept else replace(self, may_leave=True)
 
 
-def tolerance_of(template: Mapping[str, Any], rules: FailoverRules, access_modes: AccessModes) -> Tolerance:
-    """Return what applies to an object."""
+def tolerance_of(
+    template: Mapping[str, Any], rules: FailoverRules, access_modes: AccessModes, *, is_requeued: bool = False
+) -> Tolerance:
+    """Return what applies to an object; `is_requeued` for one that waits in its queue again when it leaves."""
     group, _, _ = str(template.get("apiVersion") or "").rpartition("/")
     kind = str(template.get("kind") or "")
     if is_kept_kind(group, kind):
         return Tolerance(may_leave=False, grace_s=0.0, state=f"a {kind} stays in its clusters", is_kept=True)
     state = state_of_workload(template, access_modes)
-    mode = rules.mode or (FailoverMode.NEVER if state else FailoverMode.AUTO)
+    may_stay = bool(state) and not (is_requeued and state == _OF_COMPLETIONS)
+    mode = rules.mode or (FailoverMode.NEVER if may_stay else FailoverMode.AUTO)
     default_s = GRACE_S_WITH_STATE if state else 0.0
     return Tolerance(mode is FailoverMode.AUTO, default_s if rules.grace_s is None else max(0.0, rules.grace_s), state)
 
@@ -82,8 +87,6 @@ def state_of_workload(template: Mapping[str, Any], access_modes: AccessModes) ->
     kind, spec = str(template.get("kind") or ""), _mapping(template.get("spec"))
     if kind == "StatefulSet":
         return "the pods of a StatefulSet must not run twice"
-    if kind in ("Job", "CronJob") and _job_spec(kind, spec).get("completions") is not None:
-        return "the completions of a Job must not run twice"
     if _has_claim_templates(spec):
         return f"{_OF_TEMPLATES} do not move"
     for name in _claims(kind, spec):
@@ -92,7 +95,8 @@ def state_of_workload(template: Mapping[str, Any], access_modes: AccessModes) ->
             return f"PersistentVolumeClaim {name} is not on the host, so its access modes are unknown"
         if not _ONE_AT_A_TIME.isdisjoint(modes):
             return f"PersistentVolumeClaim {name} is {' and '.join(sorted(_ONE_AT_A_TIME.intersection(modes)))}"
-    return ""
+    has_completions = kind in ("Job", "CronJob") and _job_spec(kind, spec).get("completions") is not None
+    return _OF_COMPLETIONS if has_completions else ""
 
 
 def fixed_volumes_of(template: Mapping[str, Any], access_modes: AccessModes) -> str:

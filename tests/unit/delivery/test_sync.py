@@ -17,7 +17,6 @@ from federation.delivery.rules.names import (
     EVENT_DRY_RUN_SKIPPED,
     EVENT_DRY_RUN_WORKED,
     EVENT_LEFT_BEHIND,
-    REASON_NOT_PLACED,
 )
 
 
@@ -413,8 +412,8 @@ async def test_a_dry_run_of_an_object_that_clusters_have_is_ignored_and_an_event
 @pytest.mark.parametrize(
     ("status", "message", "expected"),
     [
-        ("False", "no cluster fits", (REASON_NOT_PLACED, "no cluster fits")),
-        ("Unknown", "it waits", (REASON_NOT_PLACED, "it waits")),
+        ("False", "no cluster fits", (names.REASON_NOT_PLACED, "no cluster fits")),
+        ("Unknown", "it waits", (names.REASON_NOT_PLACED, "it waits")),
         ("True", "placed in 1 cluster", (names.REASON_NO_POLICY, None)),
     ],
 )

@@ -19,16 +19,21 @@ class Running:
     started_s: float
     limit_s: float | None
     part: float
+    has_end: bool = True
+    """Whether anything is known of its end."""
 
 
 def expected_end(started_s: float, limit_s: float | None, mean_s: float | None, now: float) -> float | None:
-    """Return when a job that runs is expected to end, None if that is not known; one that is late, a little later."""
+    """Return when a job that runs is expected to end, None if that is not known.
+
+    One that is late is expected to run for a tenth of its time more.
+    """
     lengths = [length for length in (limit_s, mean_s) if length is not None]
     if not lengths:
         return None
     length = min(lengths)
     end = started_s + length
-    return end if end > now else now + length / 10
+    return end if end > now else now + (now - started_s) / 10
 
 
 def estimate_starts(
@@ -39,7 +44,7 @@ def estimate_starts(
     free = 1.0
     for each in running:
         free -= each.part
-        end = expected_end(each.started_s, each.limit_s, mean_s, now)
+        end = expected_end(each.started_s, each.limit_s, mean_s, now) if each.has_end else None
         if end is not None:
             ends.append((end, each.part))
     return list(_starts(sorted(ends), waiting, max(0.0, free), mean_s, now))

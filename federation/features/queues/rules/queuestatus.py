@@ -152,22 +152,26 @@ def _starts(
     now: float,
 ) -> Mapping[str, float | None]:
     """Return the estimated starts of a queue's jobs: when the quota has room, or the clusters, whichever is later."""
-    mean_s = state.means_s.get(name)
+    mean_s, rooms = state.means_s.get(name), state.rooms(now)
+    inside = [job for job in running if job.cluster in rooms]
+    lost = {job.key for job in running if job.cluster and job.cluster not in rooms}
     jobs = [job for key, waits in waiting if waits.lack not in _ENDLESS and (job := state.job_of(key)).options]
     by_quota = estimate_starts(
-        [Running(job.started_s, _length_s(job), _part_of_quota(usage, job, job.holds or {})) for job in running],
+        [
+            # A job in a cluster that does not answer keeps its quota, and nothing says for how long.
+            Running(job.started_s, _length_s(job), _part_of_quota(usage, job, job.holds or {}), job.key not in lost)
+            for job in running
+        ],
         [_part_of_quota(usage, job, job.options[0].amounts) for job in jobs],
         mean_s,
         now,
     )
-    rooms = state.rooms(now)
     total: dict[str, int] = defaultdict(int)
     free: dict[str, int] = defaultdict(int)
     for room in rooms.values():
         for resource, amount in room.total.items():
             total[resource] += amount
             free[resource] += room.free.get(resource, 0)
-    inside = [job for job in running if job.cluster in rooms]
     used = {name: sum(job.needs.get(name, 0) for job in inside) for name in total}
     # What others use does not end, as far as anybody knows.
     size = {name: free[name] + used[name] for name in total}

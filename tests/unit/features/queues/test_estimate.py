@@ -15,9 +15,9 @@ NOW = 1_000.0
         (100.0, None, NOW + 60),
         (None, 50.0, NOW + 10),
         (100.0, 50.0, NOW + 10),
-        (30.0, None, NOW + 3),
+        (30.0, None, NOW + 4),
     ],
-    ids=["nothing known", "its limit", "the mean", "the earlier of both", "late: a little later"],
+    ids=["nothing known", "its limit", "the mean", "the earlier of both", "late: a tenth of its time later"],
 )
 def test_a_job_is_expected_to_end(limit_s: float | None, mean_s: float | None, end: float | None) -> None:
     assert expected_end(NOW - 40, limit_s, mean_s, NOW) == end
@@ -48,3 +48,8 @@ def test_a_queue_without_a_status_or_quota_is_shown_too() -> None:
     line = {"flavor": "any", "resource": "cpu", "nominalQuota": "0", "used": "0"}
     assert to_fleet_row({})["usage"] == []
     assert to_fleet_row({"status": {"usage": [line]}})["usage"][0]["percent"] == 0
+
+
+def test_nothing_starts_behind_a_job_whose_end_nobody_knows_although_others_are_short() -> None:
+    lost = Running(NOW - 600, None, 0.9, has_end=False)
+    assert estimate_starts([lost], [0.1, 0.5], 2.0, NOW) == [NOW, NOW + 2.0 * (0.6 - 0.1) / 0.1]

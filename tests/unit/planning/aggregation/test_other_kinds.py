@@ -27,6 +27,11 @@ WIDGET = FederatedType(
     (),
     PathDefinition(replicas_spec=("spec", "size"), replicas_status=("status", "size")),
 )
+ALL = {
+    **TYPES,
+    "Pod": FederatedType("pods", Resource("", "v1", "Pod", "pods"), ()),
+    "ReplicaSet": FederatedType("replicasets.apps", Resource("apps", "v1", "ReplicaSet", "replicasets"), ()),
+}
 JOB = {"kind": "Job", "name": "nightly-1"}
 
 
@@ -291,3 +296,76 @@ def test_the_numbers_of_clone_sets_are_summed_and_revisions_kept_where_all_agree
         "reason": "Quota",
         "message": "in clusters [east]: exceeded",
     }
+
+
+RUNNING = {"type": "Running", "status": "True", "reason": "JobRunning", "lastTransitionTime": STAMP}
+UNKNOWN = {"type": "Running", "status": "Unknown", "reason": "NotPlaced", "message": "no cluster has it: it waits"}
+SUSPENDED = {"type": "Suspended", "status": "True", "reason": "NotPlaced", "message": "no cluster has it: it waits"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after"),
+    [
+        (
+            "Job",
+            {"active": 15, "ready": 15, "succeeded": 2, "startTime": STAMP},
+            {
+                "succeeded": 2,
+                "startTime": STAMP,
+                "conditions": [{**SUSPENDED, "lastTransitionTime": STAMP, "lastProbeTime": STAMP}],
+            },
+        ),
+        ("Job", {}, {"conditions": [{**SUSPENDED, "lastTransitionTime": STAMP, "lastProbeTime": STAMP}]}),
+        ("Job", {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}, None),
+        (
+            "Pod",
+            {"phase": "Running", "containerStatuses": [{"name": "c (a)"}]},
+            {"phase": "Pending", "message": "no cluster has it: it waits"},
+        ),
+        ("Pod", {"phase": "Succeeded"}, None),
+        ("CronJob", {"active": [JOB], "lastScheduleTime": STAMP}, {"lastScheduleTime": STAMP}),
+        ("Service", {"loadBalancer": {"ingress": [{"ip": "100.64.0.1"}]}}, {"loadBalancer": {}}),
+        ("Ingress", {"loadBalancer": {"ingress": [{"ip": "100.64.0.1"}]}}, {"loadBalancer": {}}),
+        ("ReplicaSet", {"replicas": 3, "readyReplicas": 3, "observedGeneration": 3}, {"replicas": 0}),
+        (
+            "StatefulSet",
+            {"replicas": 3, "readyReplicas": 3, "observedGeneration": 3},
+            {"replicas": 0, "availableReplicas": 0},
+        ),
+        ("PersistentVolumeClaim", {"phase": "Bound"}, None),
+        ("PersistentVolume", {"phase": "Bound"}, None),
+    ],
+)
+def test_an_object_that_no_cluster_has_shows_nothing_that_runs(kind: str, before: Any, after: Any) -> None:
+    nowhere = Context(NOW, is_observed=True, unscheduled_since=NOW, unscheduled="it waits")
+    assert merged(ALL[kind], before, nowhere) == after
+
+
+def test_a_daemon_set_that_no_cluster_has_is_not_rolled_out() -> None:
+    nowhere = Context(NOW, is_observed=True, unscheduled_since=NOW)
+    found = merged(TYPES["DaemonSet"], {"numberReady": 3, "observedGeneration": 3}, nowhere)
+    assert found["numberReady"] == 0
+    assert "observedGeneration" not in found
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"size": 3, "state": "Running", "observedGeneration": 3}, {"size": 0}),
+        ({"conditions": [RUNNING]}, {"conditions": [{**UNKNOWN, "lastTransitionTime": STAMP}]}),
+        ({}, None),
+    ],
+    ids=["numbers are zero, all else is gone", "conditions are unknown", "it never ran"],
+)
+def test_a_custom_resource_that_no_cluster_has_shows_nothing_that_runs(before: Any, after: Any) -> None:
+    nowhere = Context(NOW, is_observed=True, unscheduled_since=NOW, unscheduled="it waits")
+    assert merged(WIDGET, before, nowhere) == after
+
+
+def test_a_custom_resource_that_has_finished_keeps_its_status_without_clusters() -> None:
+    job = FederatedType("pytorchjobs", Resource("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs"), ())
+    merge = merge_of(job)
+    assert merge is not None
+    status = {"conditions": [{"type": "Succeeded", "status": "True"}], "replicaStatuses": {"Worker": {"succeeded": 7}}}
+    source = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {}, "status": status}
+    assert merge(source, {}, Context(NOW, unscheduled_since=NOW)) is None

@@ -72,6 +72,21 @@ def test_the_defaults_follow_the_state_of_the_workload() -> None:
 
 
 @pytest.mark.parametrize(
+    ("job", "rules", "may_leave"),
+    [
+        (_workload("Job", {"completions": 3}), DEFAULTS, True),
+        (_workload("Job", {"completions": 3}), FailoverRules(FailoverMode.NEVER), False),
+        (_workload("Job", {"completions": 3}, claim="disk"), DEFAULTS, False),
+        (_workload("StatefulSet"), DEFAULTS, False),
+    ],
+    ids=["completions", "its policy forbids it", "a volume", "another kind"],
+)
+def test_what_its_queue_starts_again_may_leave(job: dict[str, Any], rules: FailoverRules, *, may_leave: bool) -> None:
+    found = tolerance_of(job, rules, _modes, is_requeued=True)
+    assert (found.may_leave, found.grace_s) == (may_leave, GRACE_S_WITH_STATE)
+
+
+@pytest.mark.parametrize(
     ("version", "kind"),
     [
         ("v1", "Namespace"),
