@@ -4,6 +4,8 @@ A lost cluster may still run its pods, so a replica that is started elsewhere ma
 with completions and pods with a volume that one node mounts at a time do not tolerate that; they leave only if their
 policy says so, and after a grace time. A Job that a queue has admitted leaves after the grace time unless its policy
 says otherwise: its queue starts it from the beginning, and its quota must not stay in a cluster that never returns.
+
+Decision: docs/decisions/0267-a-queue-starts-a-lost-job-again.md
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
