@@ -41,7 +41,8 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     │   └── PatchError: in JSON patches
     │       └── TestFailedError: an operation that tests a value
     ├── ConfigurationError: in settings, files and arguments; final, names the field and the remedy
-    │   └── PlanForbidden: a kind that a plan needs may not be listed
+    │   ├── PlanForbidden: a kind that a plan needs may not be listed
+    │   └── UnknownName: an object, cluster, namespace, path or commit that a command names does not exist
     ├── PluginError: a scheduler plugin failed, or broke the protocol
     │   └── PluginFailed, UnschedulableError
     ├── WebhookFailed, ParamsError, ConditionError, MutationError: in admission, conversion; the failure policy decides
@@ -372,6 +373,10 @@ class RequestWithdrawn(FederationError):
 
 class ConfigurationError(FederationError):
     """A setting, file or argument is wrong; the message is one line and names the field and the remedy."""
+
+
+class UnknownName(ConfigurationError):
+    """A command names an object, cluster, namespace, path or commit that does not exist."""
 
 
 class InvalidInput(FederationError, ValueError):

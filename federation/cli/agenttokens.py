@@ -10,7 +10,7 @@ import typer
 from federation.api import names
 from federation.api.agents import Bundle, to_servers
 from federation.apimachinery.clock import SystemClock, parse_rfc3339
-from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.errors import ConfigurationError, UnknownName
 from federation.apimachinery.resources import SECRETS, Object
 from federation.cli import joining
 from federation.client.registrationtoken import create_token, stored_tokens, value_of
@@ -126,7 +126,7 @@ async def delete(context: KubeconfigContext, token_id: str) -> None:
     async with context.client() as host:
         known = {_id(secret): secret for secret in await stored_tokens(host)}
         if token_id not in known:
-            raise ConfigurationError(f"there is no token {token_id}; see: fedctl token list")
+            raise UnknownName(f"there is no token {token_id}; see: fedctl token list")
         await host.delete(SECRETS, known[token_id]["metadata"]["name"], names.SYSTEM_NAMESPACE)
     print(f"token {token_id} deleted; a cluster that has registered with it stays: fedctl unjoin removes it")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from federation.api.federatedtype import FederatedType
-from federation.apimachinery.errors import ConfigurationError, Forbidden, NotFound
+from federation.apimachinery.errors import ConfigurationError, Forbidden, NotFound, UnknownName
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.client.storedkinds import StoredKinds
 from federation.planning.federatedobject.imported import import_problem, is_made_by_cluster
@@ -72,7 +72,7 @@ async def read_namespace(
     try:
         await read_member(host, NAMESPACES, cluster, "", namespace)
     except NotFound as error:
-        raise ConfigurationError(f"there is no namespace {namespace} in {cluster}") from error
+        raise UnknownName(f"there is no namespace {namespace} in {cluster}") from error
     found: list[Found] = []
     left: dict[str, str] = {}
     stored = StoredKinds(host.transport)

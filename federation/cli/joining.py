@@ -41,6 +41,7 @@ from federation.client.clustersecret import connection_from_secret, is_pulled, s
 from federation.client.http import HTTPClient
 from federation.client.identity import cluster_uid
 from federation.client.kubeconfig import fetch_credentials
+from federation.plans.unknownnames import not_joined
 from federation.scheduling.framework.types import Effect
 
 _PROBE_TIMEOUT_S = 10.0
@@ -401,7 +402,7 @@ async def unjoin(
             await host.patch(FEDERATED_CLUSTERS, cluster, marked, field_manager="fedctl")
         await host.delete(FEDERATED_CLUSTERS, cluster, uid=uid)
     except NotFound:
-        raise ConfigurationError(f'cluster "{cluster}" is not joined; see `fedctl clusters`') from None
+        raise await not_joined(host, cluster) from None
     is_emptied = not reason and "true" in (wanted.get(names.CASCADING_DELETE), annotations.get(names.CASCADING_DELETE))
     patience = Patience(clock, timeout_s)
     while True:

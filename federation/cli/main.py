@@ -14,7 +14,7 @@ import typer
 from typer.main import get_command
 
 from federation import __version__
-from federation.apimachinery.errors import ApiError, FederationError
+from federation.apimachinery.errors import ApiError, FederationError, UnknownName
 from federation.cli.commandtable import CommandTable
 from federation.cli.parsing import quicken
 from federation.terminal import candidates, flags
@@ -219,6 +219,8 @@ def main(arguments: list[str] | None = None) -> None:
         _fail_usage(error)
     except ApiError as error:
         fail(f"{error.message} ({error.reason})")
+    except UnknownName as error:
+        fail(str(error), code=2)
     except FederationError as error:
         fail(str(error))
     except OSError as error:

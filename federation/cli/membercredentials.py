@@ -38,6 +38,7 @@ from federation.client.identity import Identity, check_identity, identity_of
 from federation.client.kubeconfig import fetch_credentials
 from federation.client.session import HTTPOptions
 from federation.controllers.cluster import memberaccount, memberjoin
+from federation.plans.unknownnames import not_joined
 
 T = TypeVar("T")
 _REQUEST_TIMEOUT_S = 10.0
@@ -191,7 +192,7 @@ async def _joined_cluster(host: Client, name: str) -> tuple[Object, Object]:
     try:
         cluster = await host.get(FEDERATED_CLUSTERS, name)
     except NotFound:
-        raise ConfigurationError(f'cluster "{name}" is not joined; see `fedctl clusters`') from None
+        raise await not_joined(host, name) from None
     if not (cluster.get("status") or {}).get("joinPerformed"):
         raise ConfigurationError(f'cluster "{name}" has not joined; run `fedctl unjoin {name}` and join it again')
     secret_name = cluster["spec"]["secretRef"]["name"]

@@ -24,6 +24,7 @@ from federation.planning.applications.graph import shared_parts
 from federation.planning.applications.moving import followers_to_list
 from federation.planning.followers.references import Identity
 from federation.plans.migration import Wish, refusal, volumes_left
+from federation.plans.unknownnames import unknown_cluster
 from federation.scheduling.whatif.planresult import ObjectPlan, Plan
 from federation.scheduling.whatif.state import ObjectChange, ObjectSet
 from federation.terminal import candidates, flags
@@ -112,8 +113,7 @@ class Given:
         to, leaves = _names(self.to), _names(self.leave)
         for option, listed in (("--to", to), ("--from", leaves)):
             if missing := sorted(listed - set(clusters)):
-                known = ", ".join(sorted(clusters)) or "none"
-                raise ConfigurationError(f"{option}: there is no cluster {missing[0]}; the clusters are: {known}")
+                raise unknown_cluster(option, missing[0], clusters)
         if not self.leave:
             return Wish(to)
         try:

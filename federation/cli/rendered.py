@@ -118,9 +118,10 @@ async def diff(context: KubeconfigContext, target: str, namespace: str, cluster:
     async with context.client() as host:
         resource = await ServedKinds(host).named(kind)
         found = await read_manifests(host, resource, namespace, name, cluster)
-    if not found:
-        where = f" in {cluster}" if cluster else ""
-        raise ConfigurationError(f"{resource.kind.lower()}/{name} is placed nowhere{where}; see `fedctl why`")
+        if not found:
+            await host.get(resource, name, namespace if resource.namespaced else "")  # NotFound for a wrong name
+            where = f" in {cluster}" if cluster else ""
+            raise ConfigurationError(f"{resource.kind.lower()}/{name} is placed nowhere{where}; see `fedctl why`")
     print_differences(found)
     codes = {difference_code(item) for item in found}
     return DIFFERENT if DIFFERENT in codes else max(codes)

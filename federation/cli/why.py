@@ -32,6 +32,7 @@ from federation.cli.whypolicy import is_policy, why_policy
 from federation.planning.waitingjobs import alternatives_of, describe_alternatives, place_of
 from federation.planning.waves.policychanges import describe_version
 from federation.plans.kinds import ServedKinds, split_target
+from federation.plans.unknownnames import unknown_object
 from federation.scheduling.decisiondiff import compare
 from federation.scheduling.explanations import is_decided, is_in_force, kept_placement
 from federation.scheduling.names import QUEUE_ADMISSION
@@ -154,6 +155,9 @@ async def why(context: KubeconfigContext, query: Query) -> None:
         assert isinstance(answer, dict)
         namespace = query.namespace if resource.namespaced else ""
         target = await _read_target(host, resource, namespace, name, answer["items"])
+        if target.source is None and not answer["items"] and not query.at and not target.delivery["clusters"]:
+            problem = _no_decision_message(target, query)
+            raise await unknown_object(host, problem, resource, name)
     _print_answer(answer["items"], target, query)
 
 

@@ -11,7 +11,14 @@ from enum import StrEnum
 from typing import Any
 
 from federation.api import names
-from federation.apimachinery.errors import ApiError, ConfigurationError, Conflict, NotFound
+from federation.apimachinery.errors import (
+    ApiError,
+    ConfigurationError,
+    Conflict,
+    NotFound,
+    UnknownName,
+    is_kind_missing,
+)
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.client.client import Client, PatchType
 from federation.planning.federatedobject.changes import is_edited
@@ -111,11 +118,13 @@ async def dry_run(host: Client, edit: Edit, created: Collection[str] = ()) -> Ob
     before = await get_or_none(host, edit.resource, edit.namespace, edit.name)
     if edit.verb is Verb.DELETE:
         if before is None:
-            raise ConfigurationError(f"{edit.origin}: {edit} does not exist")
+            raise UnknownName(f"{edit.origin}: {edit} does not exist")
         return ObjectChange(edit.resource, edit.namespace, edit.name, before, None)
     try:
         after = await _send(host, edit, _to_patch(edit, before), {}, dry_run=True)
     except NotFound as error:
+        if error.details.get("name") == edit.name and not is_kind_missing(error):
+            raise  # an object to change, and not the namespace of a new one
         if edit.namespace not in created:
             raise ConfigurationError(f"{edit.origin}: {edit}: {error.message}") from error
         after = await _dry_run_in_default_namespace(host, edit)

@@ -11,12 +11,13 @@ from typing import Any
 
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.errors import ConfigurationError, UnknownName
 from federation.apimachinery.resources import GroupKind, Object
 from federation.client.client import Client
 from federation.plans.documents import Document
 from federation.plans.edits import Edit, Verb, created_namespaces, describe_object, dry_run, get_or_none
 from federation.plans.kinds import ServedKinds, split_target
+from federation.plans.unknownnames import unknown_cluster
 from federation.scheduling.framework.types import Effect
 from federation.scheduling.whatif import changes as whatif
 from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federated_types
@@ -149,7 +150,7 @@ async def _deletion(host: Client, kinds: ServedKinds, origin: str, target: str, 
     if await get_or_none(host, resource, where, name) is None:
         short, dot, last = name.rpartition(".")
         if not (dot and resource.namespaced and await get_or_none(host, resource, last, short) is not None):
-            raise ConfigurationError(f"{origin}: {describe_object(resource, where, name)} does not exist")
+            raise UnknownName(f"{origin}: {describe_object(resource, where, name)} does not exist")
         name, where = short, last
     return Edit(origin, Verb.DELETE, resource, where, name, {})
 
@@ -179,8 +180,7 @@ def _cluster_edits(world: ObjectSet, requested: RequestedChanges) -> list[Edit]:
 def _cluster(world: ObjectSet, option: str, name: str) -> Object:
     found = world.get(FEDERATED_CLUSTERS, "", name)
     if found is None:
-        known = ", ".join(sorted(c["metadata"]["name"] for c in world.list(FEDERATED_CLUSTERS))[:10])
-        raise ConfigurationError(f"{option}: there is no cluster {name!r}; known: {known or 'none'}")
+        raise unknown_cluster(option, name, {str(each["metadata"]["name"]) for each in world.list(FEDERATED_CLUSTERS)})
     return found
 
 

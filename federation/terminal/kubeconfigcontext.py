@@ -15,7 +15,15 @@ import orjson
 
 from federation.api import names
 from federation.api.resources import CORE_GROUP
-from federation.apimachinery.errors import ApiError, ConfigurationError, Forbidden, NotFound, Unauthorized, from_status
+from federation.apimachinery.errors import (
+    ApiError,
+    ConfigurationError,
+    Forbidden,
+    NotFound,
+    Unauthorized,
+    from_status,
+    is_kind_missing,
+)
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import CONFIGMAPS, NAMESPACES
 
@@ -58,7 +66,8 @@ class KubeconfigContext:
     async def client(self) -> AsyncIterator["HTTPClient"]:
         """Yield a client for the context and close it afterwards.
 
-        ConfigurationError instead of NotFound if the server is not the host of a federation, and of Unauthorized.
+        ConfigurationError instead of NotFound if the server is not the host of a federation, and of Unauthorized;
+        UnknownName instead of NotFound for an object, with the nearest name that exists.
         """
         from federation.client.kubeconfig import load_kubeconfig  # noqa: PLC0415  # see the module's docstring
 
@@ -68,6 +77,10 @@ class KubeconfigContext:
             except (NotFound, Forbidden) as error:
                 if (problem := await find_host_problem(client)) is not None:
                     raise problem from error
+                if isinstance(error, NotFound) and not is_kind_missing(error):
+                    from federation.plans.unknownnames import unknown_answer  # noqa: PLC0415  # as above
+
+                    raise await unknown_answer(client, error) from error
                 raise
             except Unauthorized as error:
                 where = f"{self.path}{f', context {self.context}' if self.context else ''}"

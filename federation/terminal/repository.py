@@ -5,13 +5,13 @@ repository names. Symbolic links and submodules are left out.
 """
 
 import asyncio
-import difflib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.errors import ConfigurationError, UnknownName
+from federation.apimachinery.nearestname import did_you_mean
 from federation.plans.repositorychanges import Files
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -71,9 +71,8 @@ async def _check_path(path: str, *commits: str) -> None:
         where = "the repository" if path == _EVERYTHING else path
         raise ConfigurationError(f"{where} has no manifests ({', '.join(_SUFFIXES)}); name a path with some")
     folders = (await _git("ls-tree", "-r", "-d", "-z", "--name-only", "--full-tree", commits[-1])).decode().split("\0")
-    nearest = difflib.get_close_matches(path.rstrip("/"), folders, 1, 0.5)
-    hint = f"; did you mean {nearest[0]}/?" if nearest else "; name a path that one of them has"
-    raise ConfigurationError(f"{path}: neither commit has such a path{hint}")
+    hint = did_you_mean(path.rstrip("/"), folders) or "; name a path that one of them has"
+    raise UnknownName(f"{path}: neither commit has such a path{hint}")
 
 
 _MISSING = "the two commits have no common ancestor here; fetch the whole history, for example with fetch-depth: 0"
@@ -94,7 +93,7 @@ def read_directories(before: Path, after: Path) -> Difference:
 
 def _read_tree(directory: Path) -> dict[str, str]:
     if not directory.is_dir():
-        raise ConfigurationError(f"{directory}: no such directory")
+        raise UnknownName(f"{directory}: no such directory")
     found: dict[str, str] = {}
     size = 0
     for path in sorted(directory.rglob("*")):

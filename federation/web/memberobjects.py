@@ -54,7 +54,12 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
         if resource.namespaced and not namespace:
             raise BadRequest("namespace: name the namespace of the objects")
         where = namespace if resource.namespaced else ""
-        client, wanted = view.client(cluster), resource._replace(version=version or resource.version)
+        try:
+            client = view.client(cluster)
+        except NotFound as error:
+            details = {"name": cluster, "group": clusters.group, "kind": clusters.plural}
+            raise NotFound(error.message, details=details) from error
+        wanted = resource._replace(version=version or resource.version)
         try:
             items = await in_served_version(client, wanted, partial(_read, client, where, name, selector))
         except NotFound as error:

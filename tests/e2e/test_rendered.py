@@ -75,7 +75,7 @@ def test_render_and_diff_show_what_is_applied_and_what_a_member_changed(fed: Fed
     run(fed, "diff", "deploy/web", *here, code=1)
     run(fed, "diff", "deploy/web", *here, "--cluster", "member-2")
     assert "\033[" not in printed, "colours are for terminals"
-    assert "placed nowhere" in run(fed, "diff", "deploy/other", *here, code=2)
+    assert '"other" not found' in run(fed, "diff", "deploy/other", *here, code=2)
 
 
 def pods_of(fed: Federation, member: str, namespace: str) -> set[str]:
@@ -167,7 +167,7 @@ def test_a_namespace_is_imported_with_what_its_workloads_need_and_can_be_moved(f
     eventually(lambda: len(pods_of(fed, "member-3", "whole")), lambda count: count == 2)
     settings = eventually(lambda: fed.api("whole", member="member-3").find("configmaps", "settings"), bool)
     assert settings["data"] == {"a": "1"}
-    again = run(fed, "import", "--from-cluster", "member-3", "namespace/none", code=1)
+    again = run(fed, "import", "--from-cluster", "member-3", "namespace/none", code=2)
     assert "there is no namespace none in member-3" in again
 
 
@@ -290,7 +290,7 @@ def test_a_change_that_would_empty_a_cluster_is_held_approved_and_undone(fed: Fe
     assert settings_in(fed, "member-1", "held") == everything
 
     assert "--reason" in run(fed, "approve", name, code=2)
-    assert "NotFound" in run(fed, "approve", "other", "--reason", "planned", code=1)
+    assert "not found" in run(fed, "approve", "other", "--reason", "planned", code=2)
     assert "approved: 12 objects" in run(fed, "approve", name, "--reason", "planned")
     eventually(lambda: settings_in(fed, "member-1", "held"), lambda seen: not seen, what="the approved move")
     approved = run(fed, "holds")

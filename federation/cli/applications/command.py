@@ -7,7 +7,6 @@ import typer
 from rich.markup import escape
 
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.errors import ConfigurationError
 from federation.cli.applications.surroundings import Surroundings, find_missing, read_surroundings
 from federation.planning.applications.graph import Application, Part, shared_parts
 from federation.planning.applications.needs import needs_of
@@ -16,6 +15,7 @@ from federation.planning.followers.references import Identity
 from federation.plans.edits import describe_object
 from federation.plans.inventory import read_inventory
 from federation.plans.kinds import ServedKinds, split_target
+from federation.plans.unknownnames import unknown_cluster, unknown_object
 from federation.terminal import candidates, flags
 from federation.terminal.execution import execute
 from federation.terminal.kubeconfigcontext import KubeconfigContext
@@ -57,12 +57,12 @@ async def show(context: KubeconfigContext, target: str, namespace: str, clusters
         world = await read_inventory(host)
         known = {str(cluster["metadata"]["name"]) for cluster in world.list(FEDERATED_CLUSTERS)}
         if unknown := sorted(set(clusters) - known):
-            listed = ", ".join(sorted(known)) or "none"
-            raise ConfigurationError(f"--in: there is no cluster {unknown[0]}; the clusters are: {listed}")
+            raise unknown_cluster("--in", unknown[0], known)
         identity = Identity(resource.group, resource.kind, namespace if resource.namespaced else "", name)
         around = await read_surroundings(host, world, identity.namespace, ())
         if identity not in around.federated:
-            raise ConfigurationError(f"{describe_object(resource, identity.namespace, name)} is not federated")
+            problem = f"{describe_object(resource, identity.namespace, name)} is not federated"
+            raise await unknown_object(host, problem, resource, name)
         present = effective_placement(around.federated[identity])
         gained = frozenset(clusters) - present
         around = await read_surroundings(host, world, identity.namespace, present | gained)

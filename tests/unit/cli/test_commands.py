@@ -227,7 +227,10 @@ def test_one_cluster_is_shown_in_detail(server: Parts) -> None:
     assert "cpu       48        47.5" in text
     assert "Ready            False" in text
     assert fedctl(server, "clusters", "east", "-o", "name").stdout == "federatedcluster.core.kubeadmiral.io/east\n"
-    assert str(fedctl(server, "clusters", "west").exception) == 'federatedclusters.core.kubeadmiral.io "west" not found'
+    assert (
+        str(fedctl(server, "clusters", "west").exception)
+        == 'federatedclusters.core.kubeadmiral.io "west" not found; did you mean east?'
+    )
 
 
 def test_a_state_that_was_not_written_for_long_is_marked() -> None:

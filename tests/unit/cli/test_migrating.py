@@ -41,8 +41,8 @@ def test_a_wish_is_one_annotation_and_its_end_removes_both() -> None:
     [
         (given(), "give one of --to, --from and --end"),
         (given("west", "east"), "give one of --to, --from and --end"),
-        (given("wset"), "--to: there is no cluster wset; the clusters are: east, north, west"),
-        (given(leave="east,x"), "--from: there is no cluster x; the clusters are"),
+        (given("wset"), "--to: there is no cluster 'wset'; did you mean west?"),
+        (given(leave="east,x"), "--from: there is no cluster 'x'; known: east, north, west"),
         (given(leave="east", duration="soon"), "--for: "),
         (given(leave="east", duration="0s"), "--for: '0s' is no time; give one such as 2h"),
     ],

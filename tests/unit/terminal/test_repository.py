@@ -64,7 +64,7 @@ async def test_a_path_without_manifests_is_refused_because_a_review_of_nothing_m
     git(repository, "add", "-A")
     git(repository, "commit", "-qm", "three")
     for path, says in (
-        ("deplo/", "deplo/: neither commit has such a path; did you mean deploy/?"),
+        ("deplo/", "deplo/: neither commit has such a path; did you mean deploy?"),
         ("xyz", "xyz: neither commit has such a path; name a path that one of them has"),
         ("deploy", "deploy has no manifests (.yaml, .yml, .json)"),
     ):
