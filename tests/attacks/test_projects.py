@@ -8,12 +8,17 @@ from typing import Any
 import httpx
 import orjson
 import pytest
+from tests.attacks.test_ui import OWN, logged_in
+from tests.attacks.test_ui_actions import submit as submit_form
 from tests.scenarios.test_kueue_dispatch import MEMBERS, a_workload, events, nominated, submit, with_kueue
 from tests.scenarios.test_projects import a_project
 from tests.support.cputime import cpu_s
+from tests.support.crawling import Frontier
 from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.tenants import MERGE, OURS, RBAC, Tenants, rule, tenants
 from tests.support.world import World, a_world
+from tests.unit.apiserver.conftest import connect
+from tests.unit.web.test_delivery import served
 from tools.generate_tenancy import kinds
 
 from federation.api import names
@@ -39,11 +44,14 @@ from federation.apimachinery.resources import (
     Object,
     Resource,
 )
+from federation.apimachinery.wellknown import AUTHENTICATED
+from federation.apiserver.auth.clientcertificates import Peer
 from federation.apiserver.verbs.paging import Continuation, decode_token, encode_token
-from federation.journal.decisions import DecisionFilter
 from federation.planning.projects.projectindex import ProjectIndex
+from federation.web.ui.credentials import Credentials
 
 GROUP = "rbac.authorization.k8s.io"
+CORE = PROJECTS.api_version
 ALICE = {"kind": "User", "name": "alice"}
 GIVER = (
     rule("*", "projects,federatedresourcequotas"),
@@ -385,61 +393,103 @@ CANARY = "zanzibar"
 """The name of a cluster outside of the project. It is in no text that a member of the project may read."""
 
 
-async def readable(host: Host) -> dict[str, str]:
-    """Return all that a member of the project can read: objects of all kinds, Events, status, decisions and lists."""
-    alice, found = await host.served.client("alice"), {}
+NAMESPACES_READ = ("shop", "default")
+ABOUT = "/federation/v1"
+
+
+async def readable(world: World, alice: httpx.AsyncClient, page: httpx.AsyncClient) -> AsyncIterator[tuple[str, str]]:
+    """Yield all that a member of the project can read, each with its title.
+
+    Objects of all kinds, Events, status and lists; JSON below `/federation/v1`, plans of writes and refusals among it;
+    and the pages of the web UI that the links lead to.
+    """
+    names_of_objects: list[tuple[str, str]] = []
     for kind in kinds():
         if kind.subresource:
             continue
         root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
-        path = f"{root}/namespaces/shop/{kind.plural}" if kind.is_namespaced else f"{root}/{kind.plural}"
-        answer = await alice.get(path)
-        if answer.status_code == 200:
-            found[kind.title] = answer.text
-    records = await host.world.journal.query(DecisionFilter(), limit=1000)
-    found["decisions"] = str([each for each in records if "shop" in str(each)])
-    return found
+        for namespace in NAMESPACES_READ if kind.is_namespaced else ("",):
+            path = f"{root}/namespaces/{namespace}/{kind.plural}" if namespace else f"{root}/{kind.plural}"
+            for accept in ("application/json", "application/json;as=Table;v=v1;g=meta.k8s.io"):
+                answer = await alice.get(path, headers={"accept": accept})
+                yield f"{answer.status_code} {path}", answer.text
+            if answer.status_code == 200 and kind.plural == "deployments":
+                names_of_objects += [(namespace, row["object"]["metadata"]["name"]) for row in answer.json()["rows"]]
+    about = "kind=FederatedCluster&group=core.kubeadmiral.io&name="
+    paths = ["objects", "decisions", "capacity", "history", "queuehistory", "replay/records", f"decisions?{about}east"]
+    for namespace in NAMESPACES_READ:
+        paths += [f"{each}?namespace={namespace}" for each in ("objects", "decisions", "clusters", "replay/records")]
+    paths += ["policyobjects?kind=ClusterPropagationPolicy&name=all", "topology?namespace=shop"]
+    for namespace, name in names_of_objects:
+        which = f"group=apps&kind=Deployment&namespace={namespace}&name={name}"
+        paths += [f"{each}?{which}" for each in ("decisions", "delivery", "manifests")]
+        paths += [
+            f"{each}?{which}&cluster={cluster}"
+            for each in ("differences", "pods", "memberobjects")
+            for cluster in ("east", "none")
+        ]
+    for path in paths:
+        answer = await alice.get(f"{ABOUT}/{path}")
+        yield f"{answer.status_code} {ABOUT}/{path}", answer.text
+    taint = {"taints": [{"key": "a", "effect": "NoExecute"}]}
+    cluster = {"apiVersion": CORE, "kind": "FederatedCluster", "metadata": {"name": "east"}, "spec": taint}
+    policy = a_policy({"*": 1}, name="own")
+    policy["metadata"]["namespace"] = "shop"
+    document = {"apiVersion": CORE, "kind": "PropagationPolicy", **policy}
+    for wanted in (
+        {"replicas": ["deployment/web=9"], "explain": True},
+        {"deletions": ["deployment/web"], "basis": True},
+        {"documents": [{"manifest": document}], "explain": True},
+        {"documents": [{"manifest": cluster}]},
+    ):
+        answer = await alice.post(f"{ABOUT}/plan", json={"namespace": "shop", **wanted})
+        yield f"{answer.status_code} {ABOUT}/plan of {next(iter(wanted))}", answer.text
+    frontier = Frontier(of_a_form_max=2)
+    for link in frontier:
+        answer = await page.get(link)
+        yield f"{answer.status_code} {link}", answer.text
+        frontier.add(answer.text)
+    for action, form in (("scale", {"replicas": "9"}), ("move", {"clusters": "east"}), ("delete", {})):
+        answer = await submit_form(page, action, "apps/v1/deployments/shop/web", **form)
+        yield f"{answer.status_code} the plan of {action} on a page", answer.text
 
 
-@pytest.mark.slow("a world and its API server")
+@pytest.mark.slow("a world, its API server and its web UI in all states of a cluster")
 async def test_no_text_that_a_member_of_a_project_reads_names_a_cluster_of_others(tmp_path: Path) -> None:
-    """States of the fleet: a foreign cluster is drained, is lost, is named by policies of administrators, and joins."""
+    """A foreign cluster is drained, lost, named by policies of administrators, and joins again.
+
+    The project has the namespace `default`, where Events about clusters lie.
+    """
     names_of_members = ("east", "north", CANARY)
-    async with a_world(members=names_of_members) as world, tenants(tmp_path, world.registry) as served:
-        host = Host(world, served)
+    async with a_world(members=names_of_members) as world, served(world, tmp_path) as (parts, root):
         members = [{"role": "admin", "subjects": [ALICE]}]
-        project = a_project("east", "north", namespaces=("shop",), members=members)
-        assert (await host.post(project, "root", "system:masters")).status_code == 201
-        await host.ready()
-        await served.until(lambda: ("shop", "project-shop-admin") in served.parts.authorizer._bindings)
-        clusters = [CANARY, "east", "north"]
-        waves = [{"name": "first", "clusters": [CANARY, "east"], "timeoutSeconds": 3600}]
-        policy = a_policy(dict.fromkeys(clusters, 1), rollout={"waves": waves})
-        policy["spec"]["changeRollout"] = {"waves": [{"name": "few", "objects": 1}]}
-        policy |= {"kind": "ClusterPropagationPolicy", "metadata": {"name": "all"}}
-        await world.create(CLUSTER_PROPAGATION_POLICIES, policy)
-        override = an_override(CANARY, "/spec/none/such", 1, name="all")
-        override |= {"kind": "ClusterOverridePolicy", "metadata": {"name": "all"}}
-        await world.create(CLUSTER_OVERRIDE_POLICIES, override)
-        budget = {"metadata": {"name": "all"}, "spec": {"maxUnavailable": 1}}
-        kind = {"apiVersion": CLUSTER_DISRUPTION_BUDGETS.api_version, "kind": "ClusterDisruptionBudget"}
-        await world.create(CLUSTER_DISRUPTION_BUDGETS, {**kind, **budget})
-        for name, cpu in (("web", "100m"), ("huge", "10000"), ("lost", "100m")):
-            deployment = a_deployment(name, replicas=2)
-            deployment["metadata"]["namespace"] = "shop"
-            container = deployment["spec"]["template"]["spec"]["containers"][0]
-            container["resources"] = {"requests": {"cpu": cpu}}
-            if name == "lost":
-                deployment["metadata"]["annotations"] = {names.CLUSTER_SELECTOR: '{"no": "cluster"}'}
-            await world.create(DEPLOYMENTS, deployment)
-        await world.settle()
+        project = a_project("east", "north", namespaces=NAMESPACES_READ, members=members)
+        assert (await root.post(f"{OURS}/projects", json=project)).status_code == 201
+        peer = Peer("alice", (AUTHENTICATED,))
+        alice, page = connect(parts.app, peer), logged_in(parts, Credentials(peer=peer), **OWN)
+
+        async def is_member() -> bool:
+            paths = [f"/api/v1/namespaces/{each}/events" for each in NAMESPACES_READ]
+            paths.append(f"{OURS}/federatedclusters")
+            return {(await alice.get(path)).status_code for path in paths} == {200}
+
+        await world.until(is_member)
+        watching = asyncio.ensure_future(
+            alice.get("/api/v1/namespaces/default/events?watch=1&resourceVersion=0&timeoutSeconds=500")
+        )
+        await plant(world)
         leaks: dict[str, str] = {}
-        read: set[str] = set()
+        read: dict[str, set[str]] = {}
+        count = 0
 
         async def look(state: str) -> None:
+            nonlocal count
             await world.pass_time(60)
-            for title, text in (await readable(host)).items():
-                read.update(each for each in ("east", "unavailable clusters", "no node") if each in text)
+            async for title, text in readable(world, alice, page):
+                count += title.startswith("200")
+                for each in ("east", "unavailable clusters", "no node", "drain"):
+                    if each in text:
+                        read.setdefault(each, set()).add(title)
                 if CANARY in text:
                     at = text.index(CANARY)
                     leaks[f"{title} while it {state}"] = text[max(0, at - 150) : at + 100]
@@ -450,7 +500,7 @@ async def test_no_text_that_a_member_of_a_project_reads_names_a_cluster_of_other
         image = {"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}}
         await world.merge(DEPLOYMENTS, "web", image, namespace="shop")
         await look("is drained")
-        spec = {"placement": [{"cluster": name, "preferences": {"weight": 2}} for name in clusters]}
+        spec = {"placement": [{"cluster": name, "preferences": {"weight": 2}} for name in names_of_members]}
         await world.merge(CLUSTER_PROPAGATION_POLICIES, "all", {"spec": spec}, namespace="")
         await look("is in a changed policy")
         await world.lose(CANARY)
@@ -458,8 +508,40 @@ async def test_no_text_that_a_member_of_a_project_reads_names_a_cluster_of_other
         await look("is lost")
         await world.bring_back(CANARY)
         await look("is back")
+        events = (await watching).text
+        await alice.aclose()
+        await page.aclose()
+        if CANARY in events:
+            leaks["a watch of Events"] = events
         assert leaks == {}
-        assert read == {"east", "unavailable clusters", "no node"}, "texts about all of these states were read"
+        assert read.keys() == {"east", "unavailable clusters", "no node", "drain"}, "texts of all states were read"
+        assert CANARY in (await root.get("/api/v1/namespaces/default/events")).text, "an administrator reads of it"
+        assert count > 400, "most requests were answered"
         for name in ("web", "huge", "lost"):
             await world.user.delete(DEPLOYMENTS, name, "shop")
             await world.until_gone(DEPLOYMENTS, name, "shop")
+
+
+async def plant(world: World) -> None:
+    """Name the foreign cluster in policies of administrators, and create workloads that wait for all reasons."""
+    clusters = [CANARY, "east", "north"]
+    waves = [{"name": "first", "clusters": [CANARY, "east"], "timeoutSeconds": 3600}]
+    policy = a_policy(dict.fromkeys(clusters, 1), rollout={"waves": waves})
+    policy["spec"]["changeRollout"] = {"waves": [{"name": "few", "objects": 1}]}
+    policy |= {"kind": "ClusterPropagationPolicy", "metadata": {"name": "all"}}
+    await world.create(CLUSTER_PROPAGATION_POLICIES, policy)
+    override = an_override(CANARY, "/spec/none/such", 1, name="all")
+    override |= {"kind": "ClusterOverridePolicy", "metadata": {"name": "all"}}
+    await world.create(CLUSTER_OVERRIDE_POLICIES, override)
+    budget = {"metadata": {"name": "all"}, "spec": {"maxUnavailable": 1}}
+    kind = {"apiVersion": CLUSTER_DISRUPTION_BUDGETS.api_version, "kind": "ClusterDisruptionBudget"}
+    await world.create(CLUSTER_DISRUPTION_BUDGETS, {**kind, **budget})
+    for name, cpu in (("web", "100m"), ("huge", "10000"), ("lost", "100m")):
+        deployment = a_deployment(name, replicas=2)
+        deployment["metadata"]["namespace"] = "shop"
+        container = deployment["spec"]["template"]["spec"]["containers"][0]
+        container["resources"] = {"requests": {"cpu": cpu}}
+        if name == "lost":
+            deployment["metadata"]["annotations"] = {names.CLUSTER_SELECTOR: '{"no": "cluster"}'}
+        await world.create(DEPLOYMENTS, deployment)
+    await world.settle()

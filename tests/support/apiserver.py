@@ -109,6 +109,7 @@ def build(
     connectors: dict[tuple[str, str, str, str], Connector] | None = None,
     oidc: OIDCOptions | None = None,
     client_secret: str = "",
+    journal: MemoryJournal | None = None,
 ) -> Parts:
     """Build a server without starting it, over a given registry or its own. Call it in a running event loop.
 
@@ -132,7 +133,8 @@ def build(
         registry, clock=clock, service_account_tokens=tokens, token_file=token_file, oidc=issued
     )
     authorizer = RBACAuthorizer(registry, clock=clock, implied=HOST_RBAC.implied)
-    journal, planners = MemoryJournal(), Planners(_plugins(), decision_chain(), None, clock)
+    planners = Planners(_plugins(), decision_chain(), None, clock)
+    journal = journal if journal is not None else MemoryJournal()
     mounts = {
         "federation": application.mount(journal, registry.kinds, view, policies, listed, headroom, views),
         "ui": uiapp.mount(pki.token_key.read_bytes, clock, planners, login, feature_screens()),

@@ -90,7 +90,10 @@ class AppOptions:
     listed_by_name: frozenset[tuple[str, str]] = frozenset()
     """Group and plural of resources of which a list has the objects that the user may list by name, instead of 403."""
     contents: ContentRule | None = None
-    """Which objects of any kind need the right to read another resource, because of their content."""
+    """Which objects of any kind need the right to read another resource, because of their content.
+
+    With a rule, Events about objects without a namespace need the right to get these objects, too.
+    """
     confined_users: Mapping[str, str] = field(default_factory=dict)
     """By the beginning of user names: the first segment of the only paths that these users may request."""
 
@@ -129,7 +132,7 @@ class App:
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._watches = WatchServer(registry, clock)
-        hidden = HiddenContent(authorizer, options.contents)
+        hidden = HiddenContent(authorizer, registry.kinds, options.contents)
         self._resources = RESTHandlers(
             registry, self._watches, clock=clock, limits=limits, readers=readers, hidden=hidden
         )

@@ -115,12 +115,12 @@ class RESTHandlers:
     async def _get(self, call: ResourceRequest) -> None:
         path = call.path
         if not path.subresource and (reader := self._reader(call)) is not None:
-            await self._respond(call, 200, await reader.get(call.request, call.info, path.namespace, path.name))
-            return
-        revision = call.request.query.get("resourceVersion", "")
-        value = await self._registry.get(
-            call.info, path.namespace, path.name, subresource=path.subresource, resource_version=revision
-        )
+            value = await reader.get(call.request, call.info, path.namespace, path.name)
+        else:
+            revision = call.request.query.get("resourceVersion", "")
+            value = await self._registry.get(
+                call.info, path.namespace, path.name, subresource=path.subresource, resource_version=revision
+            )
         if call.hiding is not None:
             call.hiding.check(call.info, path.name, value)
         await self._respond(call, 200, value)

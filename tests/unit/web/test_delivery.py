@@ -51,6 +51,7 @@ async def served(world: World, directory: Path) -> AsyncIterator[tuple[Parts, ht
         views=[*feature_views(plane.host), PlanView(world.user, planners), HistoryView(plane.metrics.history)],
         listed=listed,
         headroom=HeadroomView(plane.objects, plane.informers),
+        journal=world.journal,
     )
     await ensure_default_rbac(parts.registry, HOST_RBAC)
     authorizing = asyncio.create_task(parts.authorizer.run())
