@@ -14,7 +14,7 @@ import typer
 
 from federation.api import names
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
-from federation.api.secretvalues import compared_without_secret_values
+from federation.api.secretvalues import compared_without_secret_values, without_secret_values
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError
@@ -25,6 +25,7 @@ from federation.cli.applications.deliveryview import read_delivery
 from federation.cli.applications.imports import describe_applications
 from federation.cli.foundobjects import Found, NamespaceContent, read_member, read_namespace
 from federation.cli.plan.command import make_planner
+from federation.cli.plan.onhost import NOT_CHECKED, plan_edits
 from federation.cli.previoushosts import refuse_running_host
 from federation.cli.rendered import STYLES, read_manifests, to_lines
 from federation.client.storedkinds import StoredKinds
@@ -39,11 +40,10 @@ from federation.planning.federatedobject.imported import (
 from federation.planning.rendering.comparison import owned_part
 from federation.planning.rendering.restarts import changed_pod_fields
 from federation.plans.edits import Edit, Verb, apply_edit, created_namespaces, dry_run, get_or_none
-from federation.plans.inventory import read_inventory
+from federation.plans.inventory import PlanForbidden, read_if_allowed
 from federation.plans.kinds import ServedKinds, split_target
 from federation.plans.migration import volumes_left
-from federation.plans.planner import Planner
-from federation.scheduling.whatif.planresult import Action, ObjectPlan
+from federation.scheduling.whatif.planresult import Action, ObjectPlan, Plan
 from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federated_types
 from federation.terminal import candidates, flags
 from federation.terminal.execution import execute
@@ -175,11 +175,13 @@ async def import_objects(
         raise ConfigurationError(f"{target!r}: write KIND/NAME, or KIND with --selector")
     async with make_planner(context) as planner, context.client() as host:
         resource = await _stored_kind(host, kind)
-        world, edits = await read_inventory(planner.host), list[Edit]()
+        world, edits = await read_if_allowed(planner.host), list[Edit]()
         followers: dict[str, dict[str, str]] = {}
         left: Collection[str] = ()
         if resource == NAMESPACES and name:
             scope = replace(scope, namespace=name)
+            if isinstance(world, PlanForbidden):
+                raise ConfigurationError(f"{world}; without that right, import the objects of the namespace by name")
             types = {type_.resource: type_ for type_ in federated_types(world, []).values()}
             content = await read_namespace(host, types.values(), cluster, name)
             found, left = content.found, content.left
@@ -197,7 +199,10 @@ async def import_objects(
         if is_namespaced:
             edits += await _namespace_edits(host, cluster, scope.namespace)
             lives = [each.live for each in found]
-            followers = await describe_applications(host, world, cluster, scope.namespace, lives, left)
+            if isinstance(world, PlanForbidden):
+                print(NOT_CHECKED)
+            else:
+                followers = await describe_applications(host, world, cluster, scope.namespace, lives, left)
         edits += [] if policy else await _policy_edits(host, cluster, scope.namespace if is_namespaced else "")
         label = _policy_label(is_namespaced=is_namespaced), policy or _policy_name(cluster)
         new = [each for each in found if each not in begun]
@@ -207,7 +212,13 @@ async def import_objects(
             edits.append(Edit(each.title, Verb.APPLY, each.resource, each.namespace, each.name, source))
         created = created_namespaces(edits)
         changes = [await dry_run(host, edit, created) for edit in edits]
-        takeovers = await _plan_takeovers(planner, world, changes, cluster, new) if new else []
+        takeovers = []
+        if new and isinstance(world, PlanForbidden):
+            plan = await plan_edits(host, edits, scope.namespace, world)
+            # The plan of the host has no values of Secrets, so they are not compared.
+            takeovers = [replace(each, live=without_secret_values(each.live)) for each in _of_plan(plan, cluster, new)]
+        elif new and isinstance(world, ObjectSet):
+            takeovers = _of_plan(await planner.plan(world, changes), cluster, new)
         _print_takeovers(takeovers)
         _refuse_restarts(takeovers, scope)
         if scope.is_dry_run:
@@ -332,11 +343,8 @@ def _defaults_of(resource: Resource) -> Callable[[Object], None]:
     return lambda _: None
 
 
-async def _plan_takeovers(
-    planner: Planner, world: ObjectSet, changes: Sequence[ObjectChange], cluster: str, found: Sequence[Found]
-) -> list[_Takeover]:
+def _of_plan(plan: Plan, cluster: str, found: Sequence[Found]) -> list[_Takeover]:
     """Return what the objects would apply; ConfigurationError unless each goes to the cluster, and only there."""
-    plan = await planner.plan(world, changes)
     planned = {(obj.resource.group_kind, obj.namespace, obj.name): obj for obj in plan.objects}
     takeovers = []
     for each in found:

@@ -19,6 +19,7 @@ from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object, Resource
 from federation.cli.applications.surroundings import find_missing, read_surroundings
+from federation.cli.plan.onhost import NOT_CHECKED
 from federation.cli.workloadedits import Intent, plan_and_apply
 from federation.planning.applications.graph import shared_parts
 from federation.planning.applications.moving import followers_to_list
@@ -106,13 +107,13 @@ class Given:
     duration: str
     is_end: bool
 
-    def wish(self, clusters: Collection[str], now: datetime) -> Wish:
-        """Return the wish; ConfigurationError names the option that is wrong."""
+    def wish(self, clusters: Collection[str] | None, now: datetime) -> Wish:
+        """Return the wish; ConfigurationError names the option that is wrong. The clusters are None if not known."""
         if [bool(self.to), bool(self.leave), self.is_end].count(True) != 1:
             raise ConfigurationError("give one of --to, --from and --end")
         to, leaves = _names(self.to), _names(self.leave)
         for option, listed in (("--to", to), ("--from", leaves)):
-            if missing := sorted(listed - set(clusters)):
+            if clusters is not None and (missing := sorted(listed - set(clusters))):
                 raise unknown_cluster(option, missing[0], clusters)
         if not self.leave:
             return Wish(to)
@@ -141,8 +142,9 @@ async def migrate(
 ) -> int:
     """Print what moves and, unless it is a dry run, move it; return 1 if its pods do not run as planned in time."""
 
-    def prepare(host: "HTTPClient", world: ObjectSet, now: datetime) -> Intent:
-        wish = given.wish([cluster["metadata"]["name"] for cluster in world.list(FEDERATED_CLUSTERS)], now)
+    def prepare(host: "HTTPClient", world: ObjectSet | None, now: datetime) -> Intent:
+        listed = None if world is None else world.list(FEDERATED_CLUSTERS)
+        wish = given.wish(None if listed is None else [cluster["metadata"]["name"] for cluster in listed], now)
         move = _Move(host, world, wish, leaving, is_end=given.is_end)
         return Intent(move.patch_of, move.check)
 
@@ -161,7 +163,8 @@ class _Move:
     """Workloads that move with their applications."""
 
     host: "HTTPClient"
-    world: ObjectSet
+    world: ObjectSet | None
+    """None for a user who may not list all that applications consist of."""
     wish: Wish
     leaving: Leaving
     is_end: bool
@@ -169,6 +172,8 @@ class _Move:
     async def patch_of(self, resource: Resource, namespace: str, name: str) -> Object:
         """Return the patch of a workload: the wish, and the parts of its application that go along."""
         patch = self.wish.to_patch()
+        if self.world is None:
+            return patch
         around = await read_surroundings(self.host, self.world, namespace, ())
         identity = Identity(resource.group, resource.kind, namespace, name)
         if identity in around.federated and not self.is_end:
@@ -182,24 +187,28 @@ class _Move:
         """Refuse a plan that is not what was wished, or that leaves data, parts or needs behind."""
         if not self.is_end:
             _check(self.wish, plan, changes, may_leave_volumes=self.leaving.volumes)
+        if self.world is None:
+            if not self.is_end:
+                print(NOT_CHECKED)
+            return
         is_broken = False
         for obj in plan.changed:
             if (obj.resource, obj.namespace, obj.name) in {
                 (each.resource, each.namespace, each.name) for each in changes
             }:
-                is_broken |= await self._report(obj)
+                is_broken |= await self._report(self.world, obj)
         if is_broken and not self.leaving.parts:
             raise ConfigurationError(
                 "it would not work there, so nothing was changed; bring what is missing there, or give --leave-behind"
             )
 
-    async def _report(self, obj: ObjectPlan) -> bool:
+    async def _report(self, world: ObjectSet, obj: ObjectPlan) -> bool:
         """Name what a workload leaves behind, and what is shared; return whether it would not work."""
         before = {row.cluster for row in obj.rows if row.before is not None}
         after = {row.cluster: row.after for row in obj.rows if row.after is not None and row.cluster not in before}
         if not after:
             return False
-        around = await read_surroundings(self.host, self.world, obj.namespace, before | after.keys())
+        around = await read_surroundings(self.host, world, obj.namespace, before | after.keys())
         identity = Identity(obj.resource.group, obj.resource.kind, obj.namespace, obj.name)
         application, owners = around.application(identity)
         counts = {name: 1 if there.replicas is None else there.replicas for name, there in after.items()}

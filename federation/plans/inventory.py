@@ -34,6 +34,14 @@ async def read_inventory(host: Client, namespaces: Collection[str] | None = None
     return ObjectSet({**dict(zip(kinds, listed, strict=True)), **found}, unread)
 
 
+async def read_if_allowed(host: Client) -> ObjectSet | PlanForbidden:
+    """Return the objects, or the refusal for a user who may not list all of them."""
+    try:
+        return await read_inventory(host)
+    except PlanForbidden as error:
+        return error
+
+
 async def _list_or_none(host: Client, resource: Resource, namespaces: Collection[str] | None) -> list[Object] | None:
     """Return the objects of a kind that the plan can do without; None if they cannot be listed."""
     try:

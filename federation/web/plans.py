@@ -25,6 +25,7 @@ from federation.api.resources import (
     FEDERATED_TYPE_CONFIGS,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
 )
+from federation.apimachinery import nameformats
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.errors import (
     BadRequest,
@@ -32,14 +33,14 @@ from federation.apimachinery.errors import (
     Forbidden,
     NotFound,
 )
-from federation.apimachinery.resources import Object, Resource, UserInfo
+from federation.apimachinery.resources import GroupKind, Object, Resource, UserInfo
 from federation.apimachinery.usedtime import charged
 from federation.apiserver.http.nonresource import AUTHORIZE, USER
 from federation.client.client import Client, Transport, Watch
 from federation.client.client import Request as HostRequest
 from federation.plans.diffs import without_secrets
 from federation.plans.documents import to_documents
-from federation.plans.edits import Verb
+from federation.plans.edits import Edit, Verb
 from federation.plans.inventory import read_inventory
 from federation.plans.planfile import basis_to_json, federated_key, seen_by, to_plan_file
 from federation.plans.planner import Planners
@@ -47,7 +48,7 @@ from federation.plans.requestedchanges import RequestedChanges, ResolvedChanges,
 from federation.plans.review import without_manifests
 from federation.scheduling.whatif.compute import ORDER_WARNING
 from federation.scheduling.whatif.planresult import Plan, PlannedHold, to_json
-from federation.scheduling.whatif.state import CONTEXT, FEDERATED, ObjectChange, ObjectSet
+from federation.scheduling.whatif.state import CONTEXT, FEDERATED, ObjectChange, ObjectSet, federated_types
 from federation.web.requests import json_response, may_list, read_body, to_read
 
 PATH = "/federation/v1/plan"
@@ -72,12 +73,25 @@ class _Document(BaseModel):
     manifest: dict[str, Any]
 
 
+class _Patch(BaseModel):
+    """A merge patch of an object of a federated kind, which `fedctl migrate` and `rebalance` plan."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    group: str = ""
+    kind: str
+    namespace: str
+    name: str
+    patch: dict[str, Any]
+
+
 class _Wanted(BaseModel):
     """The body of a request, with the names of the options of `fedctl plan`."""
 
     model_config = ConfigDict(extra="forbid")
 
     documents: list[_Document] = Field(default_factory=list, max_length=_EDITS_MAX)
+    patches: list[_Patch] = Field(default_factory=list, max_length=_EDITS_MAX)
     replicas: list[str] = Field(default_factory=list, max_length=_EDITS_MAX)
     deletions: list[str] = Field(default_factory=list, max_length=_EDITS_MAX)
     namespace: str = "default"
@@ -122,7 +136,8 @@ class PlanView:
 
     async def _resolve(self, own: Client, authorize: _Authorize, wanted: _Wanted) -> ResolvedChanges:
         """Return the changes, as dry runs with the rights of the user."""
-        if len(wanted.documents) + len(wanted.replicas) + len(wanted.deletions) > _EDITS_MAX:
+        named = [*wanted.documents, *wanted.patches, *wanted.replicas, *wanted.deletions]
+        if len(named) > _EDITS_MAX:
             raise BadRequest(f"plan at most {_EDITS_MAX} changes at once")
         types = ObjectSet({FEDERATED_TYPE_CONFIGS: (await self.host.list(FEDERATED_TYPE_CONFIGS)).items})
         try:
@@ -130,7 +145,11 @@ class PlanView:
             if len(documents) > _EDITS_MAX:
                 raise BadRequest(f"plan at most {_EDITS_MAX} changes at once")
             requested = RequestedChanges(
-                documents, replicas=wanted.replicas, deletions=wanted.deletions, namespace=wanted.namespace
+                documents,
+                replicas=wanted.replicas,
+                deletions=wanted.deletions,
+                namespace=wanted.namespace,
+                edits=[_edit_of(types, each) for each in wanted.patches],
             )
             resolved = await resolve_changes(own, types, requested)
         except ConfigurationError as error:
@@ -142,6 +161,19 @@ class PlanView:
         if not resolved.edits:
             raise BadRequest("documents: Required value: name manifests, replicas or deletions to plan")
         return resolved
+
+
+def _edit_of(types: ObjectSet, wanted: _Patch) -> Edit:
+    """Return the write of a patch, in the version in which the federation reads the kind."""
+    title = f"{wanted.kind.lower()}/{wanted.name}"
+    type_ = federated_types(types, []).get(GroupKind(wanted.group, wanted.kind))
+    if type_ is None:
+        raise ConfigurationError(f"{title}: the kind is not federated; give a workload")
+    namespace = wanted.namespace if type_.resource.namespaced else ""
+    for field, value in (("namespace", namespace), ("name", wanted.name)):
+        if problems := nameformats.path_segment(value):
+            raise ConfigurationError(f"{title}: {field}: {problems[0]}")
+    return Edit(title, Verb.MERGE, type_.resource, namespace, wanted.name, wanted.patch)
 
 
 class _UserTransport:

@@ -9,7 +9,10 @@ from typing import Any
 import httpx
 import orjson
 import pytest
+import yaml
+from tests.support.federation import Federation, Kubectl, eventually, fedctl
 from tests.support.manifests import a_deployment, a_policy
+from tests.support.shared import new_namespace
 from tests.support.tenants import ROLES, Tenants
 from tests.support.world import World, a_world
 from tests.unit.web.test_delivery import served
@@ -77,6 +80,11 @@ async def test_a_role_in_a_namespace_plans_its_own_objects_and_writes_nothing(tm
         assert kept["spec"]["replicas"] == 3
 
 
+def patch(kind: str, name: str, *, namespace: str = "default", group: str = "", **annotations: str) -> Object:
+    change = {"metadata": {"annotations": annotations}}
+    return {"group": group, "kind": kind, "namespace": namespace, "name": name, "patch": change}
+
+
 SETTINGS = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "b"}}
 CLUSTER = {"apiVersion": FEDERATED_CLUSTERS.api_version, "kind": "FederatedCluster", "metadata": {"name": "east"}}
 PEN = {
@@ -106,6 +114,14 @@ PEN = {
         ("editor", {"documents": [{"manifest": {"kind": "List", "apiVersion": "v1", "items": [3]}}]}, 400, "mapping"),
         ("editor", {"documents": [{"manifest": {"kind": 3}}]}, 400, "kind"),
         ("editor", {"documents": [WEB, WEB]}, 400, "name it once"),
+        ("viewer", {"patches": [patch("ServiceAccount", "default")]}, 403, "cannot patch"),
+        ("nobody", {"patches": [patch("Secret", "own")]}, 403, "cannot get"),
+        ("editor", {"patches": [patch("Secret", "own", namespace="rival")]}, 403, "cannot get"),
+        ("editor", {"patches": [patch("Secret", "../../own")]}, 400, "name"),
+        ("editor", {"patches": [patch("Secret", "own", namespace="default/x")]}, 400, "namespace"),
+        ("editor", {"patches": [patch("FederatedCluster", "east", group="core.kubeadmiral.io")]}, 400, "not federated"),
+        ("editor", {"patches": [patch("Secret", "own")] * 2}, 400, "name it once"),
+        ("editor", {"patches": [patch("Secret", "own")] * 120, "documents": [WEB] * 120}, 400, "200"),
         ("editor", {"documents": [WEB] * 201}, 400, "200"),
         ("editor", {"replicas": ["deployment/web=1"] * 150, "deletions": ["deployment/web"] * 150}, 400, "200"),
         (
@@ -283,3 +299,58 @@ async def test_the_basis_of_a_plan_shows_no_cluster_policy_or_object_that_is_not
         everything = (await plan(await host.client("admin"), document(web), basis=True)).json()["basis"]
         assert set(everything["clusters"]) == {"east", "west"}
         assert "hidden" not in everything
+
+
+@pytest.mark.slow("fedctl moves, rebalances and imports on a running federation")
+def test_a_role_in_a_namespace_moves_and_imports_its_workloads(shared_federation: Federation, tmp_path: Path) -> None:
+    """Plans depend on all clusters and quotas, which such a role may not list; the host computes them."""
+    fed, namespace = shared_federation, new_namespace(shared_federation, "tenant")
+    kubectl = fed.kubectl
+    kubectl("create", "serviceaccount", "tenant", "-n", namespace)
+    subject = f"--serviceaccount={namespace}:tenant"
+    kubectl("create", "rolebinding", "tenant", "--clusterrole=edit", subject, "-n", namespace)
+    connection = yaml.safe_load(kubectl.kubeconfig.read_text())
+    token = kubectl("create", "token", "tenant", "-n", namespace).strip()
+    connection["users"][0]["user"] = {"token": token}
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(connection))
+    own = ("--kubeconfig", str(tmp_path / "kubeconfig"), "-n", namespace)
+    policy = a_policy(
+        {"member-1": 1, "member-2": 1}, resourceSelectors=[{"apiVersion": "apps/v1", "kind": "Deployment"}]
+    )
+    policy = {"apiVersion": PROPAGATION_POLICIES.api_version, "kind": "PropagationPolicy", **policy}
+    web, legacy = a_deployment("web", replicas=2), a_deployment("legacy", replicas=1)
+    for each in (policy, web, legacy):
+        each["metadata"]["namespace"] = namespace
+    tenant = Kubectl(tmp_path / "kubeconfig")
+    eventually(
+        lambda: tenant("auth", "can-i", "create", "propagationpolicies", "-n", namespace, check=False).strip(),
+        lambda answer: answer == "yes",
+    )
+    tenant.apply(policy, {"apiVersion": "apps/v1", "kind": "Deployment", **web})
+    eventually(
+        lambda: sorted(fed.in_members("deployments", "web", namespace)), lambda it: it == ["member-1", "member-2"]
+    )
+
+    shown = fedctl("migrate", "deployment/web", "--to", "member-3", "--dry-run", *own).stdout
+    assert "member-3" in shown
+    assert "not checked: other parts of the application" in shown
+    moved = fedctl("migrate", "deployment/web", "--to", "member-3", *own).stdout
+    assert "running: deployment/web" in moved
+    assert list(fed.in_members("deployments", "web", namespace)) == ["member-3"]
+    refused = fedctl("migrate", "deployment/web", "--to", "nowhere", *own, check=False)
+    assert (refused.returncode, "no cluster can take it" in refused.stderr) == (1, True)
+    assert "running" in fedctl("migrate", "deployment/web", "--end", *own).stdout
+    assert "nothing changes" in fedctl("rebalance", "deployment/web", *own).stdout
+
+    member = Kubectl(fed.directory / "members" / "member-1.kubeconfig")
+    member.apply({"apiVersion": "apps/v1", "kind": "Deployment", **legacy})
+    arguments = ("import", "--from-cluster", "member-1", "deployment/legacy", *own)
+    assert "federatedclusters/proxy" in fedctl(*arguments, check=False).stderr
+    rule = ("--verb=get", "--resource=federatedclusters.core.kubeadmiral.io/proxy", "--resource-name=member-1")
+    kubectl("create", "clusterrole", namespace, *rule)
+    kubectl("create", "clusterrolebinding", namespace, f"--clusterrole={namespace}", subject)
+    try:
+        imported = eventually(lambda: fedctl(*arguments, check=False), lambda done: done.returncode == 0)
+        assert "deployment/legacy imported from member-1" in imported.stdout
+    finally:
+        kubectl("delete", "clusterrole,clusterrolebinding", namespace)

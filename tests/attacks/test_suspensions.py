@@ -7,6 +7,7 @@ import pytest
 from tests.support.tenants import MERGE, OURS, tenants
 
 from federation.apimachinery.resources import Object
+from federation.planning.freezes.suspension import compile_suspension
 
 
 def a_suspension(kind: str, **spec: Any) -> Object:
@@ -40,6 +41,33 @@ async def test_a_tenant_holds_only_what_he_may_update(tmp_path: Path, objects: A
         assert (await editor.patch(f"{OWN}/copy", json=widened, headers=MERGE)).status_code == 403
         root = await host.root()
         assert (await root.patch(f"{OWN}/copy", json=widened, headers=MERGE)).status_code == 200
+
+
+async def test_a_tenant_who_selects_kinds_without_a_namespace_holds_nothing_and_is_warned(tmp_path: Path) -> None:
+    """Cluster roles, definitions and the namespace itself, on which `edit` has no rights."""
+    kinds = (
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"},
+        {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"},
+        {"apiVersion": "v1", "kind": "Namespace", "name": "default"},
+    )
+    async with tenants(tmp_path) as host:
+        editor = await host.client("editor")
+        body = a_suspension("DeliverySuspension", objects=[DEPLOYMENT, *kinds])
+        created = await editor.post(OWN, json=body)
+        patched = await editor.patch(f"{OWN}/copy", json={"spec": {"objects": list(kinds)}}, headers=MERGE)
+        for answer, first in ((created, 1), (patched, 0)):
+            assert answer.status_code < 300
+            warnings = answer.headers.get_list("warning", split_commas=False)
+            for index, each in enumerate(kinds, first):
+                text = f"spec.objects[{index}]: {each['kind']} is a kind without a namespace"
+                assert [warning for warning in warnings if text in warning], warnings
+    for objects in (list(kinds), None):
+        stored = a_suspension("DeliverySuspension", objects=objects)
+        compiled = compile_suspension({**stored, "metadata": {"name": "copy", "namespace": "default"}})
+        for each in kinds:
+            obj = {**each, "metadata": {"name": "default"}}
+            assert not compiled.concerns(obj, "", "east", {}), each
+        assert objects or compiled.concerns(DEPLOYMENT, "default", "east", {})
 
 
 async def test_a_tenant_suspends_his_own_namespace_only(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import orjson
 
 from federation.apimachinery.errors import Forbidden
 from federation.apimachinery.paths import ResourcePath
+from federation.apimachinery.resources import Object
 from federation.apiserver.auth.authorization import Authorizer, is_allowed, to_attributes
 from federation.apiserver.auth.identity import Attributes, User
 from federation.apiserver.semantics.kinds.kinds import KindInfo, Kinds
@@ -67,7 +68,7 @@ class Hiding:
     @property
     def warning(self) -> str:
         """The warning of a list that left objects out."""
-        return f"some objects are not listed: {self.reason}"
+        return f"some objects are not listed: one is left out if {self.reason}"
 
 
 class HiddenContent:
@@ -108,7 +109,7 @@ class HiddenContent:
     def _is_about_another(self, user: User, value: bytes) -> bool:
         """Return whether an Event is about an object without a namespace that the user cannot get."""
         event = orjson.loads(value)
-        about = next((event[field] for field in _ABOUT if event.get(field)), {})
+        about: Object = next((event[field] for field in _ABOUT if event.get(field)), {})
         if about.get("namespace"):
             return False
         group, _, version = str(about.get("apiVersion") or "").rpartition("/")

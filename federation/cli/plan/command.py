@@ -229,13 +229,24 @@ async def plan_on_host(
 
 async def request_plan(host: Client, requested: RequestedChanges, **options: bool) -> dict[str, Any] | None:
     """Return the plan that the host computes, as JSON; None if it computes none."""
-    body = {
+    body: dict[str, Any] = {
         "documents": [{"origin": each.origin[:_ORIGIN_MAX], "manifest": each.manifest} for each in requested.documents],
         "replicas": requested.replicas,
         "deletions": requested.deletions,
         "namespace": requested.namespace,
         **options,
     }
+    if requested.edits:
+        body["patches"] = [
+            {
+                "group": each.resource.group,
+                "kind": each.resource.kind,
+                "namespace": each.namespace,
+                "name": each.name,
+                "patch": each.body,
+            }
+            for each in requested.edits
+        ]
     code, answer = await host.raw("POST", _PLAN_PATH, body=body, timeout_s=_PLAN_S)
     document = parse_object(answer)
     if code == 404:

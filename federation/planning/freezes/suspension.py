@@ -71,8 +71,11 @@ class Suspension:
     def concerns(self, obj: Mapping[str, Any], namespace: str, cluster: str, labels: Mapping[str, str]) -> bool:
         """Return whether it is about an object of the host in a cluster with these labels.
 
-        A Namespace counts as an object of itself: its deletion takes them with it.
+        A Namespace counts as an object of itself: its deletion takes them with it. A DeliverySuspension is about no
+        object without a namespace, which its author need not be allowed to change, and so not about the Namespace.
         """
+        if not namespace and self.scope:
+            return False
         if not namespace and obj.get("kind") == NAMESPACES.kind:
             namespace = str((obj.get("metadata") or {}).get("name"))
         if self.namespaces and namespace not in self.namespaces:
