@@ -51,7 +51,7 @@ def _a_state(count: int, sizes: int) -> QueueState:
         state.put_queue(f"queue-{at}", {"metadata": {"name": f"queue-{at}"}, "spec": spec})
     for at in range(TEAMS):
         state.put_namespace(f"team-{at}", {})
-        state.put_job_queue(f"team-{at}", "q", f"queue-{at % QUEUES}")
+        state.put_job_queue(f"team-{at}", "q", {"clusterJobQueue": f"queue-{at % QUEUES}"})
     for at in range(CLUSTERS):
         state.put_cluster(f"cluster-{at}", _a_cluster(f"cluster-{at}"))
     for at in range(count):

@@ -169,6 +169,8 @@ GANG = _OURS + "gang"
 """On an object: Always or Never, whether its pods start together or not at all, whatever policy and kind say."""
 DEADLINE = _OURS + "deadline"
 """On a job with a queue: JSON, when it has to have ended, and how long it runs (docs/reference/queues.md)."""
+QUEUE_STOP = _OURS + "queue-stop"
+"""On a job with a queue: "true", it leaves its cluster and waits until the annotation is gone."""
 CHANGE = _OURS + "change"
 """On an object: the name of the change that wrote it last, for example a commit or a review (docs/review.md).
 """

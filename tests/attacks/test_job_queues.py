@@ -67,7 +67,7 @@ async def test_no_label_or_annotation_of_a_job_gives_it_more_than_its_queue() ->
 def test_a_hundred_thousand_tiny_jobs_of_a_tenant_do_not_keep_another_one_from_its_turn() -> None:
     state = a_state("4", namespaceSelector={})
     state.put_namespace("other", {})
-    state.put_job_queue("other", "q", "ml")
+    state.put_job_queue("other", "q", {"clusterJobQueue": "ml"})
     for n in range(100_000):
         state.put(an_entry(f"tiny-{n:06}", 1, 1), NOW_S)
     theirs = replace(an_entry("train", 1, 2, created_s=NOW_S), key="other/train", namespace="other")

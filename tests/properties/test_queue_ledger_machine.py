@@ -320,7 +320,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.state.put_namespace("team", {})
         for queue in QUEUES:
             self.index.put("team", queue)
-            self.state.put_job_queue("team", queue, queue)
+            self.state.put_job_queue("team", queue, {"clusterJobQueue": queue})
         for queue, source in self.specs.items():
             self.state.put_queue(queue, source)
         for member in MEMBERS:

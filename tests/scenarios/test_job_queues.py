@@ -73,6 +73,15 @@ def with_priority(job: Object, name: str) -> Object:
     return job
 
 
+async def with_priority_classes(world: World, *members: str) -> None:
+    """Create the PriorityClasses on the host and in members."""
+    for name, value in (("high", 100), ("low", 1)):
+        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+        await world.create(PRIORITY_CLASSES, {**body, "value": value})
+        for member in members:
+            await world.members[member].admin.create(PRIORITY_CLASSES, {**body, "value": value})
+
+
 async def placed(world: World, name: str) -> list[str]:
     federated = await world.find(FEDERATED_OBJECTS, f"{name}-jobs.batch")
     entries = ((federated or {}).get("spec") or {}).get("placements") or ()
@@ -148,9 +157,7 @@ async def test_a_job_that_loses_its_cluster_is_first_in_its_queue_and_starts_els
 
 async def test_a_job_of_lower_priority_gives_way_within_the_budget_and_waits_again() -> None:
     async with a_world(members=("one",), nodes={"one": NODES["medium"]}) as world:
-        for name, value in (("high", 100), ("low", 1)):
-            body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
-            await world.create(PRIORITY_CLASSES, {**body, "value": value})
+        await with_priority_classes(world, "one")
         preemption = {"withinQueue": "LowerPriority", "evictionsPerHour": 1}
         await with_queues(world, cores="48", priorityClassNames=["high", "low"], preemption=preemption)
         await world.create(JOBS, with_priority(a_queued_job("small", 12), "low"))
@@ -175,6 +182,46 @@ async def test_a_job_of_lower_priority_gives_way_within_the_budget_and_waits_aga
             "urgent",
             *running,
         }
+
+
+async def test_nothing_gives_way_to_a_job_whose_priority_class_no_member_has() -> None:
+    async with a_world(members=("one", "two"), nodes={"one": NODES["medium"], "two": NODES["medium"]}) as world:
+        await with_priority_classes(world)
+        low = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "low"}, "value": 1}
+        await world.members["one"].admin.create(PRIORITY_CLASSES, low)
+        preemption = {"withinQueue": "LowerPriority"}
+        await with_queues(world, cores="48", priorityClassNames=["high", "low"], preemption=preemption)
+        await world.create(JOBS, with_priority(a_queued_job("small", 24), "low"))
+        await world.until_equal(lambda: placed(world, "small"), ["one"])
+
+        await world.create(JOBS, with_priority(a_queued_job("urgent", 24), "high"))
+        await world.until_equal(lambda: names_waiting(world), ["urgent"])
+        await world.settle()
+
+        assert (await waiting(world))[0]["waitsFor"] == "its pods name PriorityClass high, which no cluster has"
+        assert await placed(world, "small") == ["one"]
+        await world.members["two"].admin.create(PRIORITY_CLASSES, {**low, "metadata": {"name": "high"}})
+        await world.until_equal(lambda: placed(world, "urgent"), ["two"])
+
+
+async def test_a_job_whose_pods_its_cluster_refuses_gives_the_cluster_back_and_nothing_gives_way_to_it_again() -> None:
+    async with a_world(members=("one",), nodes={"one": NODES["medium"]}) as world:
+        await with_priority_classes(world, "one")
+        preemption = {"withinQueue": "LowerPriority"}
+        await with_queues(world, cores="48", priorityClassNames=["high", "low"], preemption=preemption)
+        await world.create(JOBS, with_priority(a_queued_job("small", 24), "low"))
+        await world.until_equal(lambda: placed(world, "small"), ["one"])
+        urgent = with_priority(a_queued_job("urgent", 24), "high")
+        urgent["spec"]["template"]["spec"]["serviceAccountName"] = "nobody"
+
+        await world.create(JOBS, urgent)
+        await world.until_equal(lambda: placed(world, "urgent"), ["one"])
+        await world.until_equal(lambda: names_waiting(world), ["urgent"])
+
+        await world.until_equal(lambda: placed(world, "small"), ["one"])
+        assert "cluster one creates none of its pods" in await waits(world, "urgent")
+        await world.pass_time(1_800)
+        assert await placed(world, "small") == ["one"]
 
 
 async def test_a_restart_keeps_admission_and_order_and_an_ended_job_gives_its_quota_back() -> None:

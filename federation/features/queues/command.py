@@ -73,16 +73,16 @@ async def _show_one(context: KubeconfigContext, namespace: str, name: str, outpu
         return
     now, status = SystemClock().now(), queue.get("status") or {}
     jobs = waiting_jobs(queue)
+    more = int(status.get("pending") or 0) - len(jobs)
     print_rows(
         jobs,
         output,
-        str(status.get("message") or "nothing waits"),
+        str(status.get("message") or ("nothing waits" if not more else "the jobs that wait are not listed yet")),
         [_waiting_row(job, now) for job in jobs],
         "POSITION, KIND, NAME, START",
         "WAITS FOR",
     )
-    more = int(status.get("pending") or 0) - len(jobs)
-    if more > 0:
+    if more > 0 and jobs:
         print(f"and {more} more")
 
 

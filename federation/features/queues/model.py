@@ -121,10 +121,18 @@ class AdmissionCheck(Model):
 
 
 class StopPolicy(StrEnum):
-    """Whether the queue admits jobs."""
+    """Whether the queue admits jobs, and keeps those that run."""
 
     NONE = "None"
     HOLD = "Hold"
+    HOLD_AND_DRAIN = "HoldAndDrain"
+
+
+class QueueingStrategy(StrEnum):
+    """What happens behind the first job that cannot start."""
+
+    RESERVE = "Reserve"
+    BEST_EFFORT_FIFO = "BestEffortFIFO"
 
 
 class ClusterJobQueueSpec(Model):
@@ -150,8 +158,10 @@ class ClusterJobQueueSpec(Model):
     """The running jobs that give way."""
     priority_class_names: Annotated[list[Name] | None, Field(max_length=64)] = None
     """The PriorityClasses that jobs of this queue may name. Absent allows none, so all jobs have the same priority."""
+    queueing_strategy: QueueingStrategy = QueueingStrategy.RESERVE
+    """Reserve keeps quota and a cluster for the first job that cannot start; BestEffortFIFO starts whatever fits."""
     stop_policy: StopPolicy = StopPolicy.NONE
-    """Hold admits no further jobs; what runs goes on."""
+    """Hold admits no further jobs, and what runs goes on; with HoldAndDrain what runs leaves its cluster and waits."""
 
 
 class FlavorUsage(Model):
@@ -207,6 +217,8 @@ class JobQueueSpec(Model):
 
     cluster_job_queue: Name
     """The name of the ClusterJobQueue whose quota its jobs use."""
+    stop_policy: StopPolicy = StopPolicy.NONE
+    """Hold admits no further jobs, and what runs goes on; with HoldAndDrain what runs leaves its cluster and waits."""
 
 
 class ClusterAlternative(Model):

@@ -7,6 +7,7 @@ from typing import Any
 from federation.api.resources import CAPACITY_FLAVORS, CLUSTER_JOB_QUEUES, FEDERATED_CLUSTERS, JOB_QUEUES, PROJECTS
 from federation.apimachinery.objectshape import revision_of
 from federation.apimachinery.resources import JOBS, NAMESPACES, PRIORITY_CLASSES, Object, Resource
+from federation.features.queues.memberclasses import RESOURCES, MemberClasses
 from federation.features.queues.rules.entries import Entry, to_entry
 from federation.features.queues.rules.faults import JobFailed, blame
 from federation.features.queues.rules.queuestate import QueueState
@@ -38,6 +39,7 @@ class Observer:
             )
         }
         self._keys: dict[str, Key] = {}
+        self._classes = MemberClasses(host.members, self._on_classes)
 
     async def run(self) -> None:
         """Subscribe; return once everything is known."""
@@ -137,20 +139,31 @@ class Observer:
             return
         metadata = (new if new is not None else old or {})["metadata"]
         namespace, name = metadata["namespace"], metadata["name"]
-        target = None if new is None else str((new.get("spec") or {}).get("clusterJobQueue") or "")
-        self._state.put_job_queue(namespace, name, target)
+        self._state.put_job_queue(namespace, name, None if new is None else new.get("spec") or {})
         if new is None:
             self._index.remove(namespace, name)
         else:
             self._index.put(namespace, name)
+            self._classes.ensure()
         if self._objects.has_synced:
             for federated in self._objects.list_namespace(namespace):
                 self.observe(federated)
         self._changed()
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
-        if self._state.put_cluster((new if new is not None else old or {})["metadata"]["name"], new):
+        name = (new if new is not None else old or {})["metadata"]["name"]
+        if new is None:
+            self._classes.remove_cluster(name)
+            for kind in RESOURCES:
+                self._state.put_classes(name, kind, None)
+        else:
+            self._classes.add_cluster(name)
+        if self._state.put_cluster(name, new):
             self._changed()
+
+    def _on_classes(self, cluster: str, kind: str, found: frozenset[str]) -> None:
+        self._state.put_classes(cluster, kind, found)
+        self._changed()
 
     def _on_project(self, old: Object | None, new: Object | None) -> None:
         if self._state.put_project((new if new is not None else old or {})["metadata"]["name"], new):

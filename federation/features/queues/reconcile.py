@@ -103,7 +103,7 @@ class Reconciler:
             return Result(wait_s)
         self._status_at_s = self._clock.monotonic()
         await self._publish(decisions, now)
-        return Result(_ROUND_S) if decisions.waits or decisions.admitted else DONE
+        return Result(_ROUND_S) if decisions.waits or decisions.admitted or state.has_unstarted else DONE
 
     async def _carry_out(self, key: str, record: Record) -> None:
         """Write what is decided about one job. An error sets it aside, unless a new try of all can help."""

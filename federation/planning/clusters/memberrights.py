@@ -22,10 +22,12 @@ from federation.apimachinery.resources import (
     NODES,
     POD_METRICS,
     PODS,
+    PRIORITY_CLASSES,
     REPLICA_SETS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
+    RUNTIME_CLASSES,
     Object,
 )
 from federation.planning.federatedobject.finished import runs_to_completion
@@ -84,6 +86,8 @@ def plan_rules(types: Iterable[FederatedType]) -> list[Object]:
         *rules,
         _rule("", [NODES.plural, PODS.plural], _READ_VERBS),
         _rule(DEVICE_CLASSES.group, [DEVICE_CLASSES.plural, RESOURCE_SLICES.plural], _READ_VERBS),
+        _rule(PRIORITY_CLASSES.group, [PRIORITY_CLASSES.plural], _READ_VERBS),
+        _rule(RUNTIME_CLASSES.group, [RUNTIME_CLASSES.plural], _READ_VERBS),
         _rule(KUEUE_GROUP, ["clusterqueues", "localqueues"], _READ_VERBS),
         _rule(POD_METRICS.group, [POD_METRICS.plural], ("list",)),
         _rule("", ["namespaces"], ("get",), ("kube-system", names.SYSTEM_NAMESPACE)),

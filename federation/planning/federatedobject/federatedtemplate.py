@@ -42,6 +42,7 @@ FEDERATED_ANNOTATIONS = frozenset(
         names.CHANGE,
         names.GANG,
         names.DEADLINE,
+        names.QUEUE_STOP,
         names.DRIFT,
         names.WRITTEN_ALLOCATIONS,
         names.AUTHORS,

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from federation.apimachinery.clock import from_rfc3339, to_rfc3339
-from federation.apimachinery.errors import NotFound
+from federation.apimachinery.errors import FederationError, NotFound
 from federation.apimachinery.resources import JOBS, PODS, Object
 from federation.runtime.controller import Key, Result
 from federation.simulator.controllers import jobprogress
@@ -53,11 +53,14 @@ class JobController:
         backoff = self._backoffs.setdefault(key, Backoff())
         backoff.record(counts.new_succeeded, counts.new_failed, now)
         verdict = jobprogress.find_verdict(job, pods, counts, now)
-        wait_s = None
+        wait_s, failure = None, None
         if verdict is not None:
             await self._control.delete(counts.active)
         elif not podsof.is_terminating(job):
-            wait_s = await self._manage(job, pods, counts, backoff)
+            try:
+                wait_s = await self._manage(job, pods, counts, backoff)
+            except FederationError as error:
+                failure = error  # as in Kubernetes, the Job has started although its pods are refused
         active: list[Object] = [pod for pod in self._control.owned(job) if podsof.is_active(pod)]
         if verdict is not None:
             active = []  # the informer may not have seen the deletions yet
@@ -65,6 +68,8 @@ class JobController:
         if verdict is None and not active and _is_complete(counts):
             verdict = jobprogress.COMPLETED
         await self._track(job, pods, counts, active, verdict)
+        if failure is not None:
+            raise failure
         waits = [wait for wait in (wait_s, jobprogress.deadline_left_s(job, scope, now)) if wait is not None]
         return Result(requeue_after_s=max(0.0, min(waits))) if waits and verdict is None else _DONE
 

@@ -40,6 +40,7 @@ from federation.features.queues.rules.faults import blame
 from federation.features.queues.rules.givingway import Candidates, choose_victims
 from federation.features.queues.rules.heads import DEPTH, Leaf, QueueHeads
 from federation.features.queues.rules.keeping import Holding, ends_needed, quota_to_keep
+from federation.features.queues.rules.rooms import most_of
 from federation.features.queues.rules.shares import Shares
 from federation.planning.accounts.usage import Usage
 from federation.scheduling.deadlines import SHOWN_MAX, Alternative
@@ -130,8 +131,8 @@ class _Round:
 
     def _count(self, job: Job, of_queue: dict[Pair, int], of_leaf: dict[str, int]) -> None:
         """Count what a job holds."""
-        if because := job.ends_because:
-            self._evicted[job.key] = Eviction("", because)
+        if because := job.ends_because(self._now):
+            self._evicted[job.key] = Eviction("", because, job.cluster if job.is_refused(self._now) else "")
         for pair, amount in (job.holds or {}).items():
             of_queue[pair] += amount
             of_leaf[pair[1]] += amount
@@ -232,7 +233,8 @@ class _Round:
         return self._find_room(job, option, end_s)
 
     def _group_holders(self, queue: Queue) -> Iterator[str]:
-        return (name for name in self._holders if self._queues[name].group == queue.group)
+        kept = (name for name in self._holders if f"queue {name}" in self._reserved)
+        return (name for name in kept if self._queues[name].group == queue.group)
 
     def _find_room(self, job: Job, option: Option, end_s: float) -> Admitted | Waits:
         """Return the clusters that may have the job now, or what the best one lacks."""
@@ -286,10 +288,10 @@ class _Round:
         choice = self._choices.get((clusters, excluded))
         if choice is None:
             names = [name for name in sorted(clusters - excluded) if name in self._free]
-            total = _most(self._capacity.clusters[name].total for name in names)
+            total = most_of(self._capacity.clusters[name].total for name in names)
             choice = self._choices[clusters, excluded] = _Choice(names, total, {}, -1)
         if choice.at != self._takes:
-            choice.at, choice.free = self._takes, _most(self._free[name] for name in choice.names)
+            choice.at, choice.free = self._takes, most_of(self._free[name] for name in choice.names)
         return choice
 
     def _start(self, job: Job, leaf: Leaf, found: Admitted) -> None:
@@ -312,8 +314,10 @@ class _Round:
             cluster = self._choose_cluster(job, option)
             if cluster is None:
                 continue
-            self._give_way(queue, job, option, cluster)
+            gives_way = self._give_way(queue, job, option, cluster)
             self._holders[queue.name] = job.key
+            if not (queue.keeps or gives_way):
+                return
             key = f"queue {queue.name}"
             self._reserved[key] = self._reservation(key, job, self._quota_until(queue, option.amounts))
             kept = quota_to_keep(job, option.amounts, self._holding(cluster)) if cluster else option.amounts
@@ -380,7 +384,8 @@ class _Round:
                 return max(end_s, self._now)
         return _NEVER
 
-    def _give_way(self, queue: Queue, job: Job, option: Option, cluster: str) -> None:
+    def _give_way(self, queue: Queue, job: Job, option: Option, cluster: str) -> bool:
+        """Let others give way to a job; return whether any job of its group is leaving."""
         candidates = Candidates(
             queue,
             self._queues,
@@ -394,6 +399,7 @@ class _Round:
         for victim in choose_victims(candidates, job, option):
             self._evicted[victim.key] = Eviction(job.key, f"it gave way to {job.key}")
             self._evictions[victim.queue] -= 1
+        return any(each.is_leaving or each.key in self._evicted for each in self._in_group[queue.group])
 
 
 _OF_LIMITS = frozenset((Lack.BEHIND, Lack.RESERVED))
@@ -429,16 +435,6 @@ def _part(free: Resources, needs: Resources) -> float:
 
 def _limit_of(job: Job) -> float:
     return _NEVER if job.limit_s is None else job.limit_s
-
-
-def _most(rooms: Iterable[Resources]) -> Resources:
-    """Return the largest amount of each resource."""
-    found: dict[str, int] = {}
-    for room in rooms:
-        for name, amount in room.items():
-            if amount > found.get(name, 0):
-                found[name] = amount
-    return found
 
 
 def _lack(needs: Resources, most: Resources, lack: Lack) -> Waits | None:

@@ -105,7 +105,9 @@ def compile_queue(source: Mapping[str, Any]) -> ClusterQueue:
         limits,
         cohort=spec.get("cohort") or "",
         weight=max(1, spec.get("fairWeight") or 1),
-        is_held=spec.get("stopPolicy") == "Hold",
+        is_held=is_held(spec),
+        is_drained=is_drained(spec),
+        keeps=spec.get("queueingStrategy") != "BestEffortFIFO",
         gives_way_within=preemption.get("withinQueue") == "LowerPriority",
         reclaim=Reclaim(preemption.get("reclaimWithinCohort") or "Never"),
     )
@@ -121,6 +123,16 @@ def compile_queue(source: Mapping[str, Any]) -> ClusterQueue:
         10 if per_hour is None else per_hour,
         compile_checks(spec),
     )
+
+
+def is_held(spec: Mapping[str, Any]) -> bool:
+    """Return whether a queue admits nothing."""
+    return spec.get("stopPolicy") in ("Hold", "HoldAndDrain")
+
+
+def is_drained(spec: Mapping[str, Any]) -> bool:
+    """Return whether jobs of a queue have to leave their clusters."""
+    return spec.get("stopPolicy") == "HoldAndDrain"
 
 
 def amount_of(resource: str, value: str | int) -> int:

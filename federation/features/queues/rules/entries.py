@@ -1,6 +1,6 @@
 """Facts of a queue about one federated object: its demand, its order, and where it stands. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.clock import from_rfc3339
-from federation.apimachinery.resources import JOBS
+from federation.apimachinery.resources import JOBS, PRIORITY_CLASSES, RUNTIME_CLASSES
 from federation.features.queues.rules.configuration import Component
 from federation.planning.accounts.claim import has_reported
 from federation.planning.components import ComponentError, pod_specs_of
@@ -22,6 +22,8 @@ from federation.scheduling.framework.types import PodSet
 from federation.scheduling.jobqueues import Admission, admission_of
 from federation.scheduling.podgroups import membership_of, pods_in
 from federation.scheduling.podrequest import claims_of, claims_problem, counted_demand_of, pod_spec_of, shape_of
+
+_OF_EVERY_CLUSTER = frozenset(("system-cluster-critical", "system-node-critical"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +56,20 @@ class Entry:
     """Whether its author left it to the queue to end its suspension; None if no version that asks has admitted it."""
     ended: int = 0
     """Its pods that have ended with success, in all of its runs."""
+    unstarted_s: float | None = None
+    """Since when its cluster has a Job of which there was never a pod, None if there was one or that is not known."""
+    classes: tuple[tuple[str, str], ...] = ()
+    """The PriorityClasses and RuntimeClasses that its pods name, by kind and name, but those of every cluster."""
     has_reported: bool = False
     """Whether its cluster has its newest content, and runs no more pods than that has."""
 
+    is_held: bool = False
+    """Whether its author has stopped it with an annotation."""
+
     @property
     def is_stopped(self) -> bool:
-        """Whether its author has suspended it, and did not leave that to the queue."""
-        return self.is_suspended and self.admission is not None and self.released is False
+        """Whether its author has stopped it, or has suspended it and did not leave that to the queue."""
+        return self.is_held or (self.is_suspended and self.admission is not None and self.released is False)
 
 
 def to_entry(
@@ -80,7 +89,7 @@ def to_entry(
     if isinstance(wished, str):
         problem = problem or wished
     wish = annotations.get(names.GANG, "")
-    together = pods if wish != "Never" else ()
+    specs, together = _pod_specs(template, type_), pods if wish != "Never" else ()
     is_open = has_own_pod_specs(template, type_)
     needs: dict[str, int] = {}
     for each in together:
@@ -99,7 +108,7 @@ def to_entry(
         ),
         together,
         needs,
-        _priority_classes(template, type_),
+        _names(specs, "priorityClassName"),
         limit_s,
         admission,
         placed,
@@ -111,13 +120,26 @@ def to_entry(
         is_suspended=is_suspended(template),
         released={"true": True, "false": False}.get(str(annotations.get(QUEUE_RELEASED))),
         ended=ended,
+        unstarted_s=_unstarted_s(template, pods, status or {}),
+        classes=_classes(specs),
         has_reported=active <= sum(each.count for each in pods)
         and has_reported(federated, int(metadata.get("generation") or 0), placed),
+        is_held=annotations.get(names.QUEUE_STOP) == "true",
     )
 
 
 def _count(status: Mapping[str, Any], name: str) -> int:
     return value if type(value := status.get(name)) is int else 0
+
+
+def _unstarted_s(template: Mapping[str, Any], pods: tuple[PodSet, ...], status: Mapping[str, Any]) -> float | None:
+    has_none = not any(_count(status, name) for name in ("active", "succeeded", "failed"))
+    if not has_none or not pods or is_suspended(template) or not status.get("startTime"):
+        return None
+    try:
+        return _seconds(from_rfc3339(str(status["startTime"])))
+    except ValueError:
+        return None
 
 
 def _left(
@@ -146,11 +168,20 @@ def _pods(federated: Mapping[str, Any], type_: FederatedType) -> tuple[tuple[Pod
     return pods, ""
 
 
-def _priority_classes(template: Mapping[str, Any], type_: FederatedType) -> tuple[str, ...]:
-    """Return the PriorityClasses that the pods name."""
+def _pod_specs(template: Mapping[str, Any], type_: FederatedType) -> list[Mapping[str, Any]]:
     pod = pod_spec_of(template)
-    specs = [pod] if pod is not None else list(pod_specs_of(template, type_.components))
-    return tuple(sorted({str(spec["priorityClassName"]) for spec in specs if spec.get("priorityClassName")}))
+    return [pod] if pod is not None else list(pod_specs_of(template, type_.components))
+
+
+def _names(specs: Iterable[Mapping[str, Any]], field: str) -> tuple[str, ...]:
+    return tuple(sorted({str(spec[field]) for spec in specs if spec.get(field)}))
+
+
+def _classes(specs: list[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
+    """Return the classes without which a cluster refuses the pods."""
+    fields = ((PRIORITY_CLASSES.kind, "priorityClassName"), (RUNTIME_CLASSES.kind, "runtimeClassName"))
+    found = [(kind, name) for kind, field in fields for name in _names(specs, field)]
+    return tuple(each for each in found if each[1] not in _OF_EVERY_CLUSTER)
 
 
 def _seconds(moment: datetime) -> float:

@@ -14,6 +14,7 @@ from federation.planning.accounts.usage import Excess, Scope
 from federation.planning.rendering.admittednodes import PodNodes
 from federation.scheduling.deadlines import Alternative, Deadline, Offer
 
+_NEVER = float("inf")
 Pair = tuple[str, str]
 """A flavour and a resource."""
 Amounts = Mapping[Pair, int]
@@ -34,6 +35,9 @@ class Queue(Scope[Pair]):
 
     weight: int = 1
     is_held: bool = False
+    is_drained: bool = False
+    keeps: bool = True
+    """Whether quota and a cluster are kept for its first job that cannot start."""
     gives_way_within: bool = False
     """Whether its jobs of lower priority give way to those of higher priority."""
     reclaim: Reclaim = Reclaim.NEVER
@@ -97,13 +101,20 @@ class Job:
     started_s: float = 0.0
     is_leaving: bool = False
     excluded: frozenset[str] = frozenset()
+    """The clusters that do not take it: those that lack a class of its pods, and those that refused it."""
+    lacking: frozenset[str] = frozenset()
+    """Those of them that lack a class."""
+    may_displace: bool = True
+    """Whether others may give way to it: not to one whose pods a cluster refused."""
     not_before_s: float = 0.0
     held_until_s: float = 0.0
     """Until when an admission check holds it."""
     has_grown: bool = False
     """Whether it now needs more than it was admitted for."""
-    is_stopped: bool = False
-    """Whether its author has suspended it."""
+    stopped: str = ""
+    """Why it has to leave its cluster and wait, "" if it need not."""
+    pods_due_s: float = _NEVER
+    """When its cluster must have created a pod of it, if it has not."""
     problem: str = ""
     """Why it cannot be admitted at all, for its author."""
     bids: Bids | None = None
@@ -127,13 +138,18 @@ class Job:
         )
         return _SHAPES.setdefault(parts, Shape())
 
-    @property
-    def ends_because(self) -> str:
-        """Why an admitted job has to leave its cluster, "" if it may stay."""
+    def is_refused(self, now: float) -> bool:
+        """Return whether its cluster creates none of its pods."""
+        return now >= self.pods_due_s
+
+    def ends_because(self, now: float) -> str:
+        """Return why an admitted job has to leave its cluster, "" if it may stay."""
         if self.is_leaving:
             return ""
-        if self.is_stopped:
-            return "its author suspended it"
+        if self.stopped:
+            return self.stopped
+        if self.is_refused(now):
+            return f"cluster {self.cluster} creates none of its pods; see the events of the object there"
         return "it has grown beyond what it was admitted for" if self.has_grown and self.cluster else ""
 
     @property
@@ -189,6 +205,8 @@ class Lack(StrEnum):
     """The scheduler found no place a moment ago."""
     CHECK = "Check"
     """An admission check has not said Ready."""
+    START = "Start"
+    """It has its quota and room, and is about to start."""
     TURN = "Turn"
     """More jobs are before it than are considered at a time."""
 
@@ -224,6 +242,8 @@ class Eviction:
 
     to: str
     because: str
+    refused_by: str = ""
+    """The cluster that does not run it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class Candidates:
 def choose_victims(among: Candidates, job: Job, option: Option) -> list[Job]:
     """Return the jobs to evict, [] if none helps or none is needed."""
     queue = among.queue
-    if not queue.gives_way_within and queue.reclaim is Reclaim.NEVER:
+    if not job.may_displace or (not queue.gives_way_within and queue.reclaim is Reclaim.NEVER):
         return []
     gone = [each for each in among.running if each.is_leaving or each.key in among.evicted]
     state = _State(among, job, option)

@@ -11,6 +11,8 @@ from federation.features.queues.rules.configuration import (
     Flavor,
     compile_flavor,
     compile_queue,
+    is_drained,
+    is_held,
 )
 from federation.features.queues.rules.entries import Entry
 from federation.features.queues.rules.facts import Job, Option
@@ -20,11 +22,13 @@ from federation.scheduling.snapshot import ClusterCache
 
 @dataclass(frozen=True, slots=True)
 class JobQueueRef:
-    """A JobQueue: the ClusterJobQueue that it names."""
+    """A JobQueue: the ClusterJobQueue that it names, and whether it is stopped."""
 
     namespace: str
     name: str
     target: str
+    is_held: bool = False
+    is_drained: bool = False
 
 
 class QueueObjects:
@@ -42,6 +46,8 @@ class QueueObjects:
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._priorities: dict[str, int] = {}
 
+        self._classes: dict[tuple[str, str], frozenset[str]] = {}
+        """The names that a cluster has of a kind of classes; nothing while that is not known."""
         self._jobs: dict[str, Job] = {}
         """Until the job or the configuration changes."""
         self._options: dict[tuple[str, tuple[Component, ...], str], tuple[Option, ...]] = {}
@@ -72,12 +78,13 @@ class QueueObjects:
                 self.problems[f"{kind} {name}"] = str(error)
         self._forget_jobs()
 
-    def put_job_queue(self, namespace: str, name: str, target: str | None) -> None:
+    def put_job_queue(self, namespace: str, name: str, spec: Mapping[str, Any] | None) -> None:
         """Add, replace or remove a JobQueue."""
-        if target is None:
+        if spec is None:
             self.job_queues.pop((namespace, name), None)
         else:
-            self.job_queues[namespace, name] = JobQueueRef(namespace, name, target)
+            target = str(spec.get("clusterJobQueue") or "")
+            self.job_queues[namespace, name] = JobQueueRef(namespace, name, target, is_held(spec), is_drained(spec))
         self._forget_jobs()
 
     def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> bool:
@@ -114,6 +121,23 @@ class QueueObjects:
             self._forget_jobs()
         return bool(change)
 
+    def put_classes(self, cluster: str, kind: str, found: frozenset[str] | None) -> None:
+        """Record which objects of a kind of classes a cluster has, None if that is not known."""
+        if found is None:
+            self._classes.pop((cluster, kind), None)
+        else:
+            self._classes[cluster, kind] = found
+        self._forget_jobs()
+
+    def lacking(self, entry: Entry) -> dict[str, str]:
+        """Return the clusters that would refuse the pods of an object, each with the class that it lacks."""
+        return {
+            cluster: f"{kind} {name}"
+            for kind, name in reversed(entry.classes)
+            for cluster in self.clusters.labels()
+            if (found := self._classes.get((cluster, kind))) is not None and name not in found
+        }
+
     def queue_of(self, entry: Entry) -> ClusterQueue | None:
         """Return the ClusterJobQueue of an object, None if its JobQueue does not lead to one."""
         ref = self.job_queues.get((entry.namespace, entry.queue))
@@ -128,8 +152,23 @@ class QueueObjects:
         # Whether a queue of others exists is not said.
         if queue is None or queue.namespaces is None or not queue.namespaces.matches(self._namespaces.get(namespace)):
             return f"ClusterJobQueue {ref.target} does not exist or does not admit namespace {namespace}"
+        return f"JobQueue {name} is stopped: {_policy(ref)}" if ref.is_held else ""
+
+    def stopped(self, entry: Entry, pays: str) -> str:
+        """Return why an admitted object has to leave its cluster and wait, "" if it may stay."""
+        if entry.is_stopped:
+            return "its author stopped it" if entry.is_held else "its author suspended it"
+        ref, queue = self.job_queues.get((entry.namespace, entry.queue)), self.queues.get(pays)
+        if ref is not None and ref.is_drained:
+            return f"JobQueue {ref.name} is stopped: {_policy(ref)}"
+        if queue is not None and queue.queue.is_drained:
+            return f"ClusterJobQueue {pays} is stopped: spec.stopPolicy is HoldAndDrain"
         return ""
 
     def flavor_names(self) -> frozenset[str]:
         """Return the names of the flavours in force."""
         return frozenset(self._flavors)
+
+
+def _policy(ref: JobQueueRef) -> str:
+    return f"spec.stopPolicy is {'HoldAndDrain' if ref.is_drained else 'Hold'}"

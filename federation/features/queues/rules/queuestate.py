@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from federation.api import names
 from federation.features.queues.rules.admission import admit
 from federation.features.queues.rules.checks import Answer
 from federation.features.queues.rules.configuration import (
@@ -44,6 +45,9 @@ from federation.scheduling.framework.types import Cluster
 from federation.scheduling.jobqueues import Admission, Phase, on_nodes
 
 _HOUR_S = 3600.0
+_NEVER = float("inf")
+_PODS_S = 60.0
+"""How long the cluster of an admitted Job may take to create the first of its pods."""
 _BACKOFF_S, _BACKOFF_S_MAX = 5.0, 300.0
 """After the scheduler found no place, a job is admitted again after 5, 10, 20 seconds and so on."""
 _EXCLUDED_S = 600.0
@@ -172,6 +176,11 @@ class QueueState(QueueObjects):
                 return f"its pods name PriorityClass {name}, which ClusterJobQueue {queue.queue.name} does not allow"
             if name not in self._priorities:
                 return f"its pods name PriorityClass {name}, which does not exist on the host"
+        lacking = self.lacking(entry)
+        if lacking and lacking.keys() >= self.clusters.labels().keys():
+            return f"its pods name {next(iter(lacking.values()))}, which no cluster has"
+        if entry.is_held:
+            return f"its author stopped it with annotation {names.QUEUE_STOP}; without it, it waits for its turn"
         if entry.is_stopped:
             return "its author suspended it; it waits for its turn as soon as that ends"
         if entry.admission is not None and entry.admission.losses > queue.losses_max:
@@ -214,7 +223,7 @@ class QueueState(QueueObjects):
     def _to_job(self, entry: Entry) -> Job:
         problem, queue, admission = self.problem_of(entry), self.queue_of(entry), entry.admission
         options: tuple[Option, ...] = ()
-        answer = self._answers.get(entry.key)
+        answer, lacking = self._answers.get(entry.key), frozenset(self.lacking(entry))
         if queue is not None:
             project = self.projects.of(entry.namespace)
             shape = (queue.queue.name, entry.components, project.name if project is not None else "")
@@ -234,35 +243,53 @@ class QueueState(QueueObjects):
             created_s=entry.created_s,
             limit_s=entry.limit_s,
             held_until_s=answer.until_s if answer is not None and not answer.is_ready else 0.0,
+            excluded=lacking,
+            lacking=lacking,
             problem=problem,
             bids=self._bids(entry),
         )
         if admission is None:
             return job
-        at_s = admission.at.timestamp()
+        at_s, excluded = admission.at.timestamp(), lacking.union(admission.excluded)
         holds, pays = self._held(entry), admission.pays or job.queue
         match admission.phase:
             case Phase.ADMITTED if holds is not None:
                 return replace(
                     job,
                     queue=pays,
-                    is_stopped=entry.is_stopped,
+                    stopped=self.stopped(entry, pays),
                     holds=holds,
                     cluster=min(entry.placed, default=""),
                     clusters=frozenset(admission.clusters),
                     started_s=at_s,
                     has_grown=has_grown(entry.components, admission.holds),
+                    pods_due_s=self._pods_due_s(entry, at_s),
                 )
             case Phase.REFUSED:
                 wait_s = min(_BACKOFF_S * 2.0 ** min(admission.refusals - 1, 10), _BACKOFF_S_MAX)
-                excluded = frozenset(admission.excluded)
                 return replace(job, not_before_s=at_s + wait_s, excluded=excluded, started_s=at_s)
             case Phase.LOST:
                 return replace(job, is_front=True, is_leaving=bool(entry.placed))
             case Phase.EVICTED if holds is not None:
                 cluster = min(entry.placed | entry.departed, default="")
                 return replace(job, queue=pays, holds=holds, cluster=cluster, is_leaving=True)
+            case Phase.EVICTED:
+                return replace(job, excluded=excluded, started_s=at_s, may_displace=not admission.excluded)
         return job
+
+    @property
+    def has_unstarted(self) -> bool:
+        """Return whether a job may be due to leave its cluster by time alone."""
+        return any(job.pods_due_s != _NEVER for job in self._jobs.values())
+
+    def _pods_due_s(self, entry: Entry, admitted_s: float) -> float:
+        """Return when the cluster of an admitted object must have created a pod of it; for ever if it has, or is lost.
+
+        What refuses the pods of an object is known to its cluster only: a quota, a webhook, a class.
+        """
+        if entry.unstarted_s is None or not entry.placed or not all(map(self.clusters.is_ready, entry.placed)):
+            return _NEVER
+        return max(entry.unstarted_s, admitted_s) + _PODS_S
 
     def _bids(self, entry: Entry) -> Bids | None:
         if entry.deadline is None:
@@ -307,7 +334,7 @@ class QueueState(QueueObjects):
             if key in found or (before := entry.admission) is None:
                 continue
             if (eviction := decisions.evicted.get(key)) is not None:
-                found[key] = to_evicted(before, eviction.because, now)
+                found[key] = to_evicted(before, eviction.because, now, eviction.refused_by)
             elif (holds := self._left_to(entry)) is not None:
                 found[key] = to_smaller(before, holds)
             elif entry.released is None or (entry.released and not entry.is_suspended):
@@ -336,8 +363,8 @@ class QueueState(QueueObjects):
                 if not entry.has_finished:
                     found.append(job)
             elif not entry.is_deleted and not entry.has_finished:
-                if job.excluded and now > job.started_s + _EXCLUDED_S:
-                    job = replace(job, excluded=frozenset())
+                if job.excluded != job.lacking and now > job.started_s + _EXCLUDED_S:
+                    job = replace(job, excluded=job.lacking)
                 waiting[job.leaf].append(job)
         for listed in waiting.values():
             queue = self.queues.get(listed[0].queue)

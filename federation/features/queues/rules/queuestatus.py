@@ -46,6 +46,8 @@ def compute_statuses(state: QueueState, decisions: Decisions, now: float) -> Que
     counts: dict[tuple[str, str], list[int]] = {key: [0, 0] for key in state.job_queues}
     pending = dict.fromkeys(queues, 0)
     held: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    waits = dict(decisions.waits)
+    """With jobs that are admitted and wait for an answer, so that the list has every job that is counted."""
     for key, entry in state.entries.items():
         job, count = state.job_of(key), counts.get((entry.namespace, entry.queue))
         if entry.has_finished or (entry.is_deleted and job.is_waiting):
@@ -53,6 +55,10 @@ def compute_statuses(state: QueueState, decisions: Decisions, now: float) -> Que
         if count is not None:
             count[0 if job.is_waiting else 1] += 1
         if job.is_waiting:
+            if key in decisions.admitted:
+                waits[key] = Waits(Lack.CHECK if state.must_ask(key, now) else Lack.START)
+            elif key not in waits:
+                waits[key] = Waits(Lack.TURN, needed=count[0] - 1 if count is not None else 0)
             if job.queue:
                 pending[job.queue] += 1
         elif job.queue:
@@ -62,17 +68,17 @@ def compute_statuses(state: QueueState, decisions: Decisions, now: float) -> Que
                 held[job.leaf][resource] += amount
             running[job.queue].append(job)
     waiting: dict[str, list[tuple[str, Waits]]] = defaultdict(list)
-    for key, waits in decisions.waits.items():
-        waiting[state.job_of(key).queue].append((key, waits))
+    for key, each in waits.items():
+        waiting[state.job_of(key).queue].append((key, each))
     listed: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for name, unordered in waiting.items():
         in_order = _in_order(state, by_share, unordered, held)
         starts = _starts(state, usage, name, running[name], in_order, now)
-        for position, (key, waits) in enumerate(in_order, 1):
+        for position, (key, each) in enumerate(in_order, 1):
             entry = state.entries[key]
             of = listed[entry.namespace, entry.queue]
             if len(of) < LISTED_MAX:
-                of.append(_guarded_line(state, entry, position, waits, starts.get(key), decisions))
+                of.append(_guarded_line(state, entry, position, each, starts.get(key), decisions))
     cluster_queues = {
         name: _cluster_queue(state, usage, name, pending[name], len(running[name])) for name in sorted(queues)
     }
@@ -139,7 +145,7 @@ def _cluster_queue(state: QueueState, usage: Usage[Pair], name: str, pending: in
     if missing := sorted(set(queue.flavors) - state.flavor_names()):
         status["message"] = f"CapacityFlavor {', '.join(missing)} does not exist"
     elif queue.queue.is_held:
-        status["message"] = "it is held: spec.stopPolicy is Hold"
+        status["message"] = f"it is held: spec.stopPolicy is {'HoldAndDrain' if queue.queue.is_drained else 'Hold'}"
     return status
 
 
@@ -277,7 +283,9 @@ def describe(state: QueueState, entry: Entry, waits: Waits) -> str:
             because = entry.admission.because if entry.admission is not None else ""
             return because or "it is tried again shortly"
         case Lack.CHECK:
-            return state.held_because(entry.key)
+            return state.held_because(entry.key) or f"the admission checks of {of} have not answered yet"
+        case Lack.START:
+            return "it has quota and room, and is about to start"
         case Lack.TURN:
             return f"{waits.needed} jobs of its queue are before it"
 

@@ -46,7 +46,7 @@ def to_admitted(
     return _record(admission, more, f"JobQueue {entry.queue} admitted it, flavors {', '.join(admission.holds)}")
 
 
-def to_evicted(before: Admission, because: str, now: datetime) -> Record:
+def to_evicted(before: Admission, because: str, now: datetime, refused_by: str = "") -> Record:
     """Return the record of an object that has to leave its cluster and wait again."""
     admission = Admission(
         Phase.EVICTED,
@@ -54,6 +54,7 @@ def to_evicted(before: Admission, because: str, now: datetime) -> Record:
         to_time(now),
         holds=before.holds,
         because=because,
+        excluded=[refused_by] if refused_by else [],
         losses=before.losses,
         pays=before.pays,
     )

@@ -1,5 +1,6 @@
 """What clusters have for jobs, and what is free of it. Pure."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from federation.features.queues.rules.facts import Resources, Room
@@ -46,3 +47,13 @@ def to_emptied(cluster: Cluster) -> Cluster:
 def less(free: Resources, needs: Resources) -> dict[str, int]:
     """Return what is free without what is needed."""
     return {**free, **{name: free.get(name, 0) - amount for name, amount in needs.items()}}
+
+
+def most_of(rooms: Iterable[Resources]) -> Resources:
+    """Return the largest amount of each resource."""
+    found: dict[str, int] = {}
+    for room in rooms:
+        for name, amount in room.items():
+            if amount > found.get(name, 0):
+                found[name] = amount
+    return found

@@ -288,3 +288,23 @@ def test_borrowers_give_back_what_its_owner_needs(reclaim: Reclaim, priority: in
 
 def test_a_job_that_has_grown_gives_its_place_back() -> None:
     assert gone([replace(running("r", 4), has_grown=True)], a_queue()) == ["r"]
+
+
+def test_with_best_effort_a_small_job_starts_behind_a_large_one_that_waits() -> None:
+    jobs = [running("now", 6), a_job("large", 8, created_s=1), a_job("small", 2, created_s=2)]
+    assert started(jobs, a_queue()) == []
+    assert started(jobs, a_queue(keeps=False)) == ["small"]
+
+
+def test_with_best_effort_what_gives_way_to_a_job_is_kept_for_it() -> None:
+    queue = a_queue(keeps=False, gives_way_within=True, evictions_left=5)
+    jobs = [running("now", 6), a_job("urgent", 8, priority=5), a_job("small", 2, created_s=2)]
+    assert gone(jobs, queue) == ["now"]
+    assert started(jobs, queue) == []
+    leaving = replace(jobs[0], is_leaving=True)
+    assert started([leaving, *jobs[1:]], queue) == []
+
+
+def test_nothing_gives_way_to_a_job_that_a_cluster_refused() -> None:
+    queue = a_queue(gives_way_within=True, evictions_left=5)
+    assert gone([running("now", 6), a_job("urgent", 8, priority=5, may_displace=False)], queue) == []

@@ -1,7 +1,7 @@
 """The state: what is counted, for how long, and once."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -49,7 +49,7 @@ def a_state(cores: str = "48", **spec: Any) -> QueueState:
     body = {"flavors": [quota], "namespaceSelector": {}, **spec}
     state.put_queue("ml", {"metadata": {"name": "ml"}, "spec": body})
     state.put_namespace("team", {})
-    state.put_job_queue("team", "q", "ml")
+    state.put_job_queue("team", "q", {"clusterJobQueue": "ml"})
     state.put_cluster("one", a_cluster())
     return state
 
@@ -391,7 +391,7 @@ def test_the_queue_that_admitted_a_job_pays_for_it_whatever_its_job_queue_names_
     assert job.admission is not None
     state.put(replace(job, admission=structs.replace(job.admission, pays="ml")), NOW_S)
     state.put_job_queue("team", "q", None)
-    state.put_job_queue("team", "q2", "ml")
+    state.put_job_queue("team", "q2", {"clusterJobQueue": "ml"})
     state.put(an_entry("b", 1, queue="q2"), NOW_S)
     assert (started(state), used(state)) == ([], "48")
     state.put_queue(
@@ -402,3 +402,77 @@ def test_the_queue_that_admitted_a_job_pays_for_it_whatever_its_job_queue_names_
         },
     )
     assert (started(state), used(state)) == ([], "48"), "the last valid version is in force"
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [(frozenset({"low"}), True), (frozenset({"low", "high"}), False), (None, False)],
+    ids=["the cluster lacks it", "the cluster has it", "not known"],
+)
+def test_a_job_waits_while_no_cluster_has_a_class_of_its_pods(found: frozenset[str] | None, *, expected: bool) -> None:
+    state = a_state()
+    state.put_classes("one", "PriorityClass", found)
+    state.put(an_entry("a", classes=(("PriorityClass", "high"),)), NOW_S)
+    assert bool(state.decide(NOW_S).waits) is expected
+    assert ("PriorityClass high" in state.problem_of(state.entries["team/a"])) is expected
+
+
+@pytest.mark.parametrize(
+    ("unstarted_s", "after_s", "leaves"),
+    [(NOW_S, 59, False), (NOW_S, 61, True), (None, 3_600, False)],
+    ids=["a minute is not over", "no pod for a minute", "there was one"],
+)
+def test_a_job_leaves_a_cluster_that_creates_none_of_its_pods(
+    unstarted_s: float | None, after_s: float, *, leaves: bool
+) -> None:
+    state = a_state()
+    state.put(admitted("a", unstarted_s=unstarted_s), NOW_S)
+    state.put(an_entry("next", created_s=1.0), NOW_S)
+    decisions = state.decide(NOW_S + after_s)
+    assert bool(decisions.evicted) is leaves
+    if leaves:
+        record = state.records(decisions, NOW + timedelta(seconds=after_s))["team/a"]
+        assert record.admission.excluded == ["one"]
+        state.put(an_entry("a", admission=record.admission), NOW_S)
+        assert not state.job_of("team/a").may_displace
+
+
+@pytest.mark.parametrize(
+    ("queue", "job_queue", "because"),
+    [
+        ({"stopPolicy": "HoldAndDrain"}, {}, "ClusterJobQueue ml is stopped: spec.stopPolicy is HoldAndDrain"),
+        ({}, {"stopPolicy": "HoldAndDrain"}, "JobQueue q is stopped: spec.stopPolicy is HoldAndDrain"),
+        ({"stopPolicy": "Hold"}, {"stopPolicy": "Hold"}, ""),
+    ],
+)
+def test_a_queue_that_is_stopped_starts_nothing_and_a_drained_one_ends_what_runs(
+    queue: dict[str, str], job_queue: dict[str, str], because: str
+) -> None:
+    state = a_state(**queue)
+    state.put_job_queue("team", "q", {"clusterJobQueue": "ml", **job_queue})
+    state.put(admitted("a"), NOW_S)
+    state.put(an_entry("next", created_s=1.0), NOW_S)
+    decisions = state.decide(NOW_S)
+    assert [each.because for each in decisions.evicted.values()] == ([because] if because else [])
+    assert not decisions.admitted
+
+
+def test_a_job_that_its_author_stopped_leaves_and_waits() -> None:
+    state = a_state()
+    state.put(admitted("a", is_held=True), NOW_S)
+    assert state.decide(NOW_S).evicted["team/a"].because == "its author stopped it"
+    state.put(an_entry("b", is_held=True), NOW_S)
+    assert "queue-stop" in state.problem_of(state.entries["team/b"])
+
+
+def test_the_list_has_every_job_that_is_counted_as_waiting() -> None:
+    check = {"name": "budget", "url": "https://budget.example.com/"}
+    state = a_state(admissionChecks=[check])
+    state.put(an_entry("a"), NOW_S)
+    decisions = state.decide(NOW_S)
+    assert "team/a" in decisions.admitted
+    status = compute_statuses(state, decisions, NOW_S).job_queues["team", "q"]
+    assert status["pending"] == 1
+    assert [each["waitsFor"] for each in status["waiting"]] == [
+        "the admission checks of ClusterJobQueue ml have not answered yet"
+    ]
