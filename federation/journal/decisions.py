@@ -88,7 +88,7 @@ class DecisionRecord:
 class DecisionFilter:
     """Selects decisions; None means any. `since` and `until` are inclusive and compare with `at`, not `last_at`.
 
-    `kinds` has pairs of group and kind.
+    `kinds` has groups and kinds with a namespace, "" for all.
     """
 
     group: str | None = None
@@ -98,7 +98,7 @@ class DecisionFilter:
     outcome: str | None = None
     since: datetime | None = None
     until: datetime | None = None
-    kinds: frozenset[tuple[str, str]] | None = None
+    kinds: frozenset[tuple[str, str, str]] | None = None
 
     def matches(self, record: DecisionRecord) -> bool:
         """Return whether the filter selects the record."""
@@ -107,7 +107,10 @@ class DecisionFilter:
                 getattr(self, field) in (None, getattr(record, field))
                 for field in ("group", "kind", "namespace", "name", "outcome")
             )
-            and (self.kinds is None or (record.group, record.kind) in self.kinds)
+            and (
+                self.kinds is None
+                or any((record.group, record.kind, where) in self.kinds for where in ("", record.namespace))
+            )
             and (self.since is None or record.at >= self.since)
             and (self.until is None or record.at <= self.until)
         )

@@ -34,6 +34,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    or_,
     select,
     tuple_,
     update,
@@ -294,7 +295,10 @@ def _to_conditions(selection: DecisionFilter) -> list[ColumnElement[bool]]:
     )
     conditions: list[ColumnElement[bool]] = [column == value for column, value in columns if value is not None]
     if selection.kinds is not None:
-        conditions.append(tuple_(decision.c.api_group, decision.c.kind).in_(sorted(selection.kinds)))
+        named = tuple_(decision.c.api_group, decision.c.kind)
+        everywhere = sorted((group, kind) for group, kind, namespace in selection.kinds if not namespace)
+        there = sorted(each for each in selection.kinds if each[2])
+        conditions.append(or_(named.in_(everywhere), tuple_(*named.clauses, decision.c.namespace).in_(there)))
     if selection.since is not None:
         conditions.append(decision.c.at_us >= _to_us(selection.since))
     if selection.until is not None:

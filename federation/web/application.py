@@ -24,6 +24,7 @@ from federation.web import (
     memberpods,
     namespaceclusters,
     objectlist,
+    ownnamespaces,
     policyobjects,
     replaycomparison,
     replayrecords,
@@ -57,8 +58,9 @@ def mount(
         dependencies=[Depends(check_parameters)],
     )
     decisions.add_routes(web, journal, kinds, listed)
+    ownnamespaces.add_routes(web)
     replayrecords.add_routes(web, journal)
-    paths = {decisions.DECISIONS_PATH, replayrecords.PATH}
+    paths = {decisions.DECISIONS_PATH, ownnamespaces.PATH, replayrecords.PATH}
     if view is not None:
         delivery.add_routes(web, view, kinds)
         differences.add_routes(web, view, kinds)

@@ -1,6 +1,6 @@
 """The decision journal at `/federation/v1/decisions`: a user who may read an object may read the decisions about it.
 
-Without a kind, a user who may not get the path sees the decisions about the kinds that he may list.
+Without a kind, a user who may not get the path sees the decisions about the kinds that he may list, in his namespaces.
 """
 
 from collections.abc import Callable, Mapping
@@ -82,7 +82,7 @@ def add_routes(web: FastAPI, journal: Journal, kinds: ServedKinds, listed: Objec
             if at is not None and at.tzinfo is None:
                 raise BadRequest(f"{parameter}: a time needs a time zone, for example 2026-01-01T00:00:00Z")
         hidden: list[str] = []
-        readable: frozenset[tuple[str, str]] | None = None
+        readable: frozenset[tuple[str, str, str]] | None = None
         try:
             await request.scope[AUTHORIZE](required_permissions(kinds, kind, group, namespace, name))
         except Forbidden:
@@ -91,7 +91,9 @@ def add_routes(web: FastAPI, journal: Journal, kinds: ServedKinds, listed: Objec
             visible, hidden = await visible_types(request, listed, namespace or "")
             if not visible:
                 raise
-            readable = frozenset((type_.resource.group, type_.resource.kind) for type_ in visible)
+            readable = frozenset(
+                (type_.resource.group, type_.resource.kind, where) for type_, places in visible for where in places
+            )
         selection = DecisionFilter(group, kind, namespace, name, outcome, since, until, readable)
         shown = await _shown(request, listed)
         records, next_below = await _read(journal, selection, ExplanationFilter(cluster, changed), limit, below, shown)

@@ -1,8 +1,9 @@
 """Federated objects as rows: `/federation/v1/objects`, filtered and in pages, from the caches of the control plane.
 
-A user sees the objects of the kinds that he may `list` in the namespace of the query, or in all namespaces without one.
-Kinds that he may not list are named. Objects whose federated object was written by hand need `list` on federated
-objects too. `causes` counts what is behind the problems of these objects, over all pages: a dead cluster is one cause.
+A user sees the objects of the kinds that he may `list` in the namespace of the query. Without one, he sees those of all
+namespaces, or of the namespaces in which he has a role. Kinds that he may list nowhere are named. Objects whose
+federated object was written by hand need `list` on federated objects too. `causes` counts what is behind the problems
+of these objects, over all pages: a dead cluster is one cause.
 """
 
 import asyncio
@@ -43,7 +44,7 @@ from federation.web.objectrows import (
     to_item,
     to_row,
 )
-from federation.web.requests import json_response, may_list
+from federation.web.requests import json_response, namespaces_to_list
 
 PATH = "/federation/v1/objects"
 _LIMIT_MAX = 500
@@ -223,19 +224,19 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
             raise BadRequest(f"sort: {sort} is not one of {', '.join(filter(None, SORTS))}, with or without a - before")
         wanted = Filter(namespace, kind, name, cluster, state, hold, cause, held_by)
         visible, hidden = await visible_types(request, view, wanted.namespace, wanted.kind)
-        by_hand = await may_list(request, FEDERATED_OBJECTS, namespace)
+        by_hand = set(await namespaces_to_list(request, FEDERATED_OBJECTS, namespace))
         silent, rows, counts = view.silent_clusters(), list[Row](), Counter[str]()
         placed, held = Counter[str](), Counter[str]()
         replicas_wanted = replicas_ready = 0
         causes: dict[str, CauseCount] = {}
         spaces: dict[str, NamespaceCount] = {}
         seen = 0
-        for type_ in visible:
-            for row in view.rows(type_, wanted.namespace, silent):
+        for type_, where in ((type_, where) for type_, listed in visible for where in listed):
+            for row in view.rows(type_, where, silent):
                 seen += 1
                 if seen % _SLICE == 0:
                     await asyncio.sleep(0)
-                if not wanted.names(row) or (row.is_hand_written and not by_hand):
+                if not wanted.names(row) or (row.is_hand_written and by_hand.isdisjoint(("", row.key.namespace))):
                     continue
                 summary = row.summary
                 if count_by == "cluster":
@@ -267,7 +268,7 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
             "countsByNamespace": {name: count.to_json() for name, count in spaces.items() if name},
             "replicas": {"wanted": replicas_wanted, "ready": replicas_ready},
             "causes": causes_to_json(causes.values()),
-            "kinds": sorted({type_.resource.kind for type_ in visible}),
+            "kinds": sorted({type_.resource.kind for type_, _ in visible}),
             "hiddenResources": hidden,
             "items": items,
         }
@@ -276,16 +277,16 @@ def add_routes(web: FastAPI, view: ObjectListView) -> None:
 
 async def visible_types(
     request: Request, view: ObjectListView, namespace: str, kind: str = ""
-) -> tuple[list[FederatedType], list[str]]:
-    """Return the types that the user may list in the namespace ("" for all), and the resources that he may not."""
-    visible: list[FederatedType] = []
+) -> tuple[list[tuple[FederatedType, list[str]]], list[str]]:
+    """Return the types that the user may list, with the namespaces ("" for all), and the resources that he may not."""
+    visible: list[tuple[FederatedType, list[str]]] = []
     hidden: list[str] = []
     for type_ in view.types():
         resource = type_.resource
         if kind not in ("", resource.kind) or (namespace and not resource.namespaced):
             continue
-        if await may_list(request, resource, namespace if resource.namespaced else ""):
-            visible.append(type_)
+        if listed := await namespaces_to_list(request, resource, namespace):
+            visible.append((type_, listed))
         else:
             hidden.append(resource.group_resource)
     return visible, hidden

@@ -121,7 +121,7 @@ async def _authorize(request: Request, asked: ReplayRequest, listed: ObjectListV
                 f"in a replay of namespace {asked.namespace} you may change PropagationPolicies of that namespace;"
                 " anything else needs the right to read all records"
             ) from error
-        kinds = [(type_.resource.group, type_.resource.kind) for type_ in visible]
+        kinds = [(type_.resource.group, type_.resource.kind) for type_, _ in visible]
         project = listed.projects().of(asked.namespace)
         if project is None or await may_list(request, FEDERATED_CLUSTERS, ""):
             return Own(kinds, "")

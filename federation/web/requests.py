@@ -11,7 +11,7 @@ from federation.apimachinery.errors import BadRequest, Forbidden, RequestEntityT
 from federation.apimachinery.resources import Resource
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.asgi import Disconnected
-from federation.apiserver.http.nonresource import AUTHORIZE
+from federation.apiserver.http.nonresource import AUTHORIZE, NAMESPACES
 
 
 class ServedKinds(Protocol):
@@ -80,6 +80,21 @@ async def may_list(request: Request, resource: Resource, namespace: str) -> bool
     except Forbidden:
         return False
     return True
+
+
+async def namespaces_to_list(request: Request, resource: Resource, namespace: str) -> list[str]:
+    """Return where the user may list a resource: the namespace that he asks for; for "", all (""), or his own ones."""
+    asked = namespace if resource.namespaced else ""
+    if await may_list(request, resource, asked):
+        return [asked]
+    if asked or not resource.namespaced:
+        return []
+    return [each for each in own_namespaces(request) if await may_list(request, resource, each)]
+
+
+def own_namespaces(request: Request) -> list[str]:
+    """Return the namespaces in which the user has a role; none on an existing host, which does not tell."""
+    return sorted(request.scope[NAMESPACES]()) if NAMESPACES in request.scope else []
 
 
 def json_response(status: int, value: Any) -> Response:

@@ -41,6 +41,10 @@ class Authorizer(Protocol):
         """Return every rule that holds for the user in a namespace, cluster-wide rules included."""
         ...
 
+    def namespaces_of(self, user: User) -> frozenset[str]:
+        """Return the namespaces in which the user has a role of his own."""
+        ...
+
     def role_rules(self, namespace: str, name: str) -> list[PolicyRule] | None:
         """Return the rules of a Role, or of a ClusterRole for namespace ""; None when it is not known."""
         ...

@@ -147,6 +147,11 @@ class RBACAuthorizer:
             found.extend(self._rules(binding.role) or ())
         return list(dict.fromkeys(found))
 
+    def namespaces_of(self, user: User) -> frozenset[str]:
+        """Return the namespaces in which the user has a role."""
+        own = {("User", user.name), *(("Group", group) for group in user.groups)}
+        return frozenset(scope for scope, kind, name in self._by_subject if scope and (kind, name) in own)
+
     def role_rules(self, namespace: str, name: str) -> list[PolicyRule] | None:
         """Return the rules of a Role, or of a ClusterRole for namespace ""; None when it is not in the index."""
         rules = self._rules((namespace, name))

@@ -34,7 +34,17 @@ from federation.apiserver.http.foreignpages import check_page
 from federation.apiserver.http.health import Check
 from federation.apiserver.http.hiddencontent import ContentRule, HiddenContent
 from federation.apiserver.http.looptime import LoopTime, LoopTimeOptions
-from federation.apiserver.http.nonresource import AUTHORIZE, CHARGE, HOLD, PUBLIC, SERVER, USER, Mount, NonResourcePaths
+from federation.apiserver.http.nonresource import (
+    AUTHORIZE,
+    CHARGE,
+    HOLD,
+    NAMESPACES,
+    PUBLIC,
+    SERVER,
+    USER,
+    Mount,
+    NonResourcePaths,
+)
 from federation.apiserver.http.parameters import timeout_s
 from federation.apiserver.http.podcommands import Locate, PodCommands
 from federation.apiserver.http.readers import Readers
@@ -268,6 +278,7 @@ class App:
             return
         if self._paths.authorizes(request.path, root):
             request.scope[AUTHORIZE] = partial(self._authorize_mounted, request)
+            request.scope[NAMESPACES] = partial(self._authorizer.namespaces_of, request.user)
             request.scope[USER] = request.user
         else:
             await authorize(self._authorizer, request.user, attributes, request.audit_annotations)

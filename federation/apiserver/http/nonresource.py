@@ -34,6 +34,8 @@ Unauthorized, TooManyRequests."""
 CHARGE = "federation.charge"
 """Key in the ASGI scope of a public mounted app: `await scope[CHARGE](peer, authorization)` counts what the request
 computes against the user with these credentials, and waits while he has to rest. Unauthorized, TooManyRequests."""
+NAMESPACES = "federation.namespaces"
+"""Key in the ASGI scope of a mounted app: `scope[NAMESPACES]()` returns the namespaces in which the user has a role."""
 USER = "federation.user"
 """Key in the ASGI scope of a mounted app: the authenticated `User`, for paths that the app authorizes itself."""
 _TEXT = b"text/plain; version=0.0.4; charset=utf-8"

@@ -10,7 +10,7 @@ from federation.apimachinery.quantity import parse
 from federation.features.queues.usagehistory import PATH
 from federation.planning.waitingjobs import start_of, waiting_jobs
 from federation.web.ui.linechart import draw_line
-from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen
+from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen, read_lists
 
 _FULL = 100
 
@@ -19,7 +19,7 @@ async def _load_all(page: Page) -> Mapping[str, Any]:
     query = {"continue": page.query["continue"]} if page.query.get("continue") else {}
     listed: Mapping[str, Any] = {"items": [], "metadata": {}}
     if not path_segment(_namespace(page)):  # no other text is a namespace, and it becomes a part of an address
-        listed = await page.api.get(JOB_QUEUES.path(_namespace(page)), limit=str(PAGE_ROWS), **query)
+        listed = await read_lists(page, JOB_QUEUES, _namespace(page), limit=str(PAGE_ROWS), **query)
     after = listed["metadata"].get("continue", "")
     fleet = await page.get_optional(CLUSTER_JOB_QUEUES.path(), {"items": []}, limit=str(PAGE_ROWS))
     past = await page.get_optional(PATH, {"queues": {}})

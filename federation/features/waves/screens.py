@@ -15,7 +15,7 @@ from federation.planning.waves.rolloutstatus import waiting_wave
 from federation.planning.waves.waverecord import Phase
 from federation.planning.waves.wishes import to_abortion, to_approval, to_pause
 from federation.web.ui.exports import Table
-from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen, read_all
+from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen, read_all, read_lists
 from federation.web.ui.usertransport import client_of
 
 TONES = {
@@ -38,7 +38,7 @@ async def _load_all(page: Page) -> Mapping[str, Any]:
     query = {"continue": page.query["continue"]} if page.query.get("continue") else {}
     listed: Mapping[str, Any] = {"items": [], "metadata": {}}
     if not path_segment(_namespace(page)):  # no other text is a namespace, and it becomes a part of an address
-        listed = await page.api.get(FEDERATED_ROLLOUTS.path(_namespace(page)), limit=str(PAGE_ROWS), **query)
+        listed = await read_lists(page, FEDERATED_ROLLOUTS, _namespace(page), limit=str(PAGE_ROWS), **query)
     after = listed["metadata"].get("continue", "")
     return {
         "rollouts": listed["items"],

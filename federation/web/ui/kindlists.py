@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from federation.apimachinery.errors import Forbidden, NotFound
 from federation.apimachinery.nameformats import path_segment
 from federation.apimachinery.resources import Resource
-from federation.web.ui.screen import Collection, Page
+from federation.web.ui.screen import Collection, Page, read_lists
 
 _READ_MAX = 500
 """Objects of one kind that are read."""
@@ -30,10 +30,9 @@ async def read_kinds(page: Page, resources: Sequence[Resource]) -> Found:
 
     async def read(resource: Resource) -> Mapping[str, Any] | None:
         try:
-            found: Mapping[str, Any] = await page.api.get(resource.path(namespace), limit=str(_READ_MAX))
+            return await read_lists(page, resource, namespace, limit=str(_READ_MAX))
         except (Forbidden, NotFound):
             return None
-        return found
 
     answers = list(zip(asked, await asyncio.gather(*map(read, asked)), strict=True))
     text = page.query.get("name", "")

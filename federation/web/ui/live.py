@@ -8,7 +8,7 @@ again; the browser reconnects.
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 
-from federation.apimachinery.errors import ApiError
+from federation.apimachinery.errors import ApiError, Forbidden
 from federation.web.ui.screen import Collection
 from federation.web.ui.userapi import UserAPI
 
@@ -25,10 +25,10 @@ async def events(
 ) -> AsyncGenerator[bytes, None]:
     """Yield the stream until a watch ends, at most one event in `pause_s`, at least one in `poll_s` unless that is 0.
 
-    Collections that the user may not watch are left out. The stream counts as a watch of the user, and it ends with the
-    credentials.
+    A page with a collection that the user may not watch is shown again after each keep-alive interval. The stream
+    counts as a watch of the user, and it ends with the credentials.
     """
-    changed, ended = asyncio.Event(), asyncio.Event()
+    changed, ended, refused = asyncio.Event(), asyncio.Event(), asyncio.Event()
     changed.set()
 
     def end() -> None:
@@ -46,6 +46,9 @@ async def events(
         try:
             async for _ in api.changes(path, **query, timeoutSeconds=str(STREAM_S)):
                 changed.set()
+        except Forbidden:
+            refused.set()
+            return
         except ApiError:
             return
         end()
@@ -57,7 +60,7 @@ async def events(
                 async with asyncio.timeout(poll_s or _KEEP_ALIVE_S):
                     await changed.wait()
             except TimeoutError:
-                if not poll_s:
+                if not (poll_s or refused.is_set()):
                     yield KEEP_ALIVE
                     continue
             changed.clear()

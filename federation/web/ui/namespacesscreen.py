@@ -1,11 +1,13 @@
 """Namespaces: how many federated objects each has, in how many clusters, and how many of them need attention."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from federation.apimachinery.errors import Forbidden
 from federation.apimachinery.naturalorder import natural_key
 from federation.apimachinery.resources import NAMESPACES
-from federation.web import objectlist
+from federation.web import objectlist, ownnamespaces
 from federation.web.ui.exports import Table
 from federation.web.ui.screen import Collection, Page, Screen
 
@@ -17,10 +19,19 @@ _COLUMNS = ("name", "objects", "attention", "clusters", "phase", "created")
 _NONE = {"objects": 0, "attention": 0, "clusters": 0}
 
 
+async def read_namespaces(page: Page) -> list[Mapping[str, Any]]:
+    """Return the namespaces that the user may list, or else those in which he has a role."""
+    try:
+        return list((await page.api.get(NAMESPACES.path(), limit=_READ_MAX))["items"])
+    except Forbidden:
+        own = (await page.api.get(ownnamespaces.PATH))["items"]
+    found = await asyncio.gather(*(page.get_optional(NAMESPACES.path("", each["name"]), None) for each in own))
+    return [each or {"metadata": {"name": name["name"]}} for name, each in zip(own, found, strict=True)]
+
+
 async def read_rows(page: Page) -> tuple[list[dict[str, Any]], Mapping[str, Any]]:
     """Return the namespaces that pass the filter, in order, and the list of objects that was counted."""
     listed = await page.api.get(objectlist.PATH, countBy="namespace", limit="1")
-    found = await page.api.get(NAMESPACES.path(), limit=_READ_MAX)
     text, counts = page.query.get("name", ""), listed["countsByNamespace"]
     rows = [
         {
@@ -29,7 +40,7 @@ async def read_rows(page: Page) -> tuple[list[dict[str, Any]], Mapping[str, Any]
             "phase": (each.get("status") or {}).get("phase", ""),
             "created": each["metadata"].get("creationTimestamp", ""),
         }
-        for each in found["items"]
+        for each in await read_namespaces(page)
         if text in each["metadata"]["name"]
     ]
     return sort_rows(rows, page.query.get("sort", "")), listed

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 from federation.apimachinery.errors import FederationError, Forbidden, NotFound
 from federation.apimachinery.resources import Resource
 from federation.plans.planner import Planners
+from federation.web import ownnamespaces
 from federation.web.ui.exports import ROWS_MAX, Table
 from federation.web.ui.forms import SMALL_BYTES_MAX
 from federation.web.ui.rendering import TEMPLATES
@@ -91,6 +92,34 @@ async def read_all(
         if not token or len(items) >= ROWS_MAX:
             return items, not token
         after = {"continue": str(token)}
+
+
+async def read_lists(page: Page, resource: Resource, namespace: str = "", **query: str) -> Mapping[str, Any]:
+    """Return the list of a namespace, or of all; else whole lists of the namespaces in which the user has a role.
+
+    Forbidden for a user who may list the kind nowhere.
+    """
+    try:
+        found: Mapping[str, Any] = await page.api.get(resource.path(namespace), **query)
+        return found
+    except Forbidden:
+        if namespace or (items := await _read_own(page, resource)) is None:
+            raise
+    return {"items": items, "metadata": {}}
+
+
+async def _read_own(page: Page, resource: Resource) -> list[Mapping[str, Any]] | None:
+    """Return the objects in the namespaces in which the user has a role, None if he may list the kind in none."""
+    own = (await page.api.get(ownnamespaces.PATH))["items"] if resource.namespaced else ()
+    found = [lists for each in own if (lists := await _read_one(page, resource.path(each["name"]))) is not None]
+    return [item for items in found for item in items] if found else None
+
+
+async def _read_one(page: Page, path: str) -> list[Mapping[str, Any]] | None:
+    try:
+        return (await read_all(page, path, {}))[0]
+    except (Forbidden, NotFound):
+        return None
 
 
 Collection = tuple[str, Mapping[str, str]]

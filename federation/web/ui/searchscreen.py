@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from federation.apimachinery.naturalorder import natural_key
-from federation.apimachinery.resources import NAMESPACES
 from federation.web import objectlist
 from federation.web.ui.clustercards import matches, to_card
 from federation.web.ui.clusterlist import read_visible_clusters
+from federation.web.ui.namespacesscreen import read_namespaces
 from federation.web.ui.screen import Collection, Page, Screen
 
 _HITS_MAX = 20
@@ -38,13 +38,11 @@ async def _load(page: Page) -> Mapping[str, Any]:
     objects, clusters, namespaces = await asyncio.gather(
         page.get_optional(objectlist.PATH, _NOTHING, name=text, sort="name", limit=str(_HITS_MAX)),
         read_visible_clusters(page),
-        page.get_optional(NAMESPACES.path(), _NOTHING, limit="5000"),
+        read_namespaces(page),
     )
     cards = [to_card(cluster) for cluster in clusters or ()]
     found = sorted((card for card in cards if matches(card, text, "", "")), key=lambda card: natural_key(card.name))
-    named = sorted(
-        (name for each in namespaces["items"] if text in (name := each["metadata"]["name"])), key=natural_key
-    )
+    named = sorted((name for each in namespaces if text in (name := each["metadata"]["name"])), key=natural_key)
     return {
         "text": text,
         "keys": KEYS,

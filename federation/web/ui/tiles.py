@@ -41,7 +41,7 @@ def to_tiles(
         _clusters(cards, series, span),
         _objects(listed, series, span),
         _replicas(listed, series, span),
-        _attention(entries, series, span),
+        _attention(entries, series, span) if listed["kinds"] or entries else None,
         _room("cpu", [(share.cpu_requested, share.cpu) for share in shares], series, span),
         _room("memory", [(share.memory_requested, share.memory) for share in shares], series, span),
         _price(shares, series, span),
@@ -59,7 +59,9 @@ def _clusters(cards: Sequence[ClusterCard], series: Series, span: str) -> Tile |
     return Tile("Clusters ready", str(ready), str(len(cards)), tone, "/ui/fleet", "", line, words)
 
 
-def _objects(listed: Mapping[str, Any], series: Series, span: str) -> Tile:
+def _objects(listed: Mapping[str, Any], series: Series, span: str) -> Tile | None:
+    if not listed["kinds"]:
+        return None  # what may not be seen is not 0
     line = line_of(series, "objectsDelivered")
     words = describe_line("Objects delivered", line, span)
     return Tile("Objects", f"{listed['counts'].get('all', 0):,}", "", "", "/ui/objects", "", line, words)

@@ -72,7 +72,7 @@ async def test_decisions_are_newest_first_and_limited(journal: Journal) -> None:
 async def test_a_filter_selects_by_pairs_of_group_and_kind(journal: Journal) -> None:
     for group, kind in (("apps", "Deployment"), ("", "Service"), ("other", "Deployment")):
         await journal.append(replace(a_record(), group=group, kind=kind))
-    selection = DecisionFilter(kinds=frozenset({("apps", "Deployment"), ("", "Service"), ("", "Secret")}))
+    selection = DecisionFilter(kinds=frozenset({("apps", "Deployment", ""), ("", "Service", ""), ("", "Secret", "")}))
     found = await journal.query(selection, limit=5)
     assert [(record.group, record.kind) for record in found] == [("", "Service"), ("apps", "Deployment")]
     assert await journal.query(DecisionFilter(kinds=frozenset()), limit=5) == []

@@ -10,7 +10,7 @@ from tests.unit.apiserver.rbacobjects import BOB, grant, rule, user, wait_allowe
 from tests.unit.web.test_delivery import served
 
 from federation.api.resources import DELIVERY_SUSPENSIONS, PROPAGATION_POLICIES
-from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, Object
+from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, Object
 from federation.apiserver.auth.identity import Attributes, User
 from federation.runtime.controller import Key
 from federation.runtime.federatedobjects import FederatedObjects
@@ -29,6 +29,8 @@ async def test_objects_are_filtered_counted_and_paged_for_users_who_may_list_the
         for name in ("a", "b"):
             await world.create(CONFIGMAPS, {"metadata": {"name": name, "namespace": "default"}})
         await world.create(DEPLOYMENTS, a_deployment("lost"))
+        await world.create(NAMESPACES, {"metadata": {"name": "other"}})
+        await world.create(CONFIGMAPS, {"metadata": {"name": "c", "namespace": "other"}})
         await world.settle()
         async with served(world, tmp_path) as (parts, admin):
 
@@ -64,8 +66,10 @@ async def test_objects_are_filtered_counted_and_paged_for_users_who_may_list_the
                 assert [item["name"] for item in seen["items"]] == ["a", "b"]
                 assert seen["kinds"] == ["ConfigMap"]
                 assert "secrets" in seen["hiddenResources"]
-                everywhere = (await bob.get(PATH)).json()
-                assert (everywhere["items"], everywhere["counts"]) == ([], {})
+                assert (await bob.get("/federation/v1/namespaces")).json()["items"] == [{"name": "default"}]
+                own = (await bob.get(f"{PATH}?countBy=namespace")).json()
+                assert [item["name"] for item in own["items"]] == ["a", "b"], "those of his namespaces"
+                assert (own["counts"]["all"], own["countsByNamespace"].keys()) == (2, {"default"})
                 assert (await bob.get(f"{PATH}?namespace=other")).json()["items"] == []
 
 

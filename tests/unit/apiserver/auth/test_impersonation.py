@@ -47,6 +47,9 @@ class Granted:
     def authorize(self, user: User, attributes: Attributes) -> Decision:
         return Decision(attributes in self.allowed)
 
+    def namespaces_of(self, user: User) -> frozenset[str]:
+        return frozenset()
+
     def rules_of(self, user: User, namespace: str) -> list[PolicyRule]:
         return []
 

@@ -19,12 +19,13 @@ def tiles(
     entries: int = 0,
     series: Series | None = None,
 ) -> dict[str, Tile]:
-    listed = {"counts": {"all": 4}, "replicas": {"wanted": 0, "ready": 0}, **(counts or {})}
+    listed = {"counts": {"all": 4}, "kinds": ["Deployment"], "replicas": {"wanted": 0, "ready": 0}, **(counts or {})}
     return {tile.title: tile for tile in to_tiles(cards or [], shares or [], listed, entries, series or {}, "1 h")}
 
 
 def test_a_user_of_one_namespace_sees_no_tiles_of_the_fleet() -> None:
     assert list(tiles()) == ["Objects", "Needs attention"]
+    assert tiles(counts={"counts": {}, "kinds": []}) == {}, "what may not be seen is not 0"
 
 
 def test_a_lost_cluster_and_missing_replicas_show() -> None:
