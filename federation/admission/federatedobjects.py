@@ -3,7 +3,8 @@
 Sync writes the template of a federated object to members with the federation's own rights. A user therefore needs the
 verb `federate` on the resource, namespace and name of the template, before and after an update. The plugin marks the
 object as written by hand, so that sync delivers it without a source object. Only the control plane writes statuses,
-reports, and the records of what an object pays: quotas and queues limit what is written by hand, too.
+reports, and the records of what an object pays: quotas and queues limit what is written by hand, too. A new object
+starts with the claim on nothing, so that its first delivery waits for the scheduler.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +24,7 @@ from federation.apimachinery.errors import Forbidden, cause, invalid
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
-from federation.planning.accounts.claim import CLAIM
+from federation.planning.accounts.claim import CLAIM, NOTHING_YET
 from federation.planning.rendering.admittednodes import QUEUE_NODES
 from federation.planning.rendering.names import QUEUE_RELEASED
 from federation.scheduling.names import QUEUE_ADMISSION
@@ -62,6 +63,9 @@ class FederatedObjectAdmission:
             stored = (request.old or {"metadata": {}})["metadata"].get("annotations") or {}
             wished = {name: value for name, value in (annotations or {}).items() if name not in _PAYING}
             paid = {name: value for name, value in stored.items() if name in _PAYING}
+            if request.resource.namespaced and stored.get(names.HAND_WRITTEN) != "true":
+                # It has nothing before the scheduler grants it: otherwise it would count as what ran before a quota.
+                paid = {**CLAIM.entry(NOTHING_YET), **paid}
             metadata["annotations"] = {**wished, **paid, names.HAND_WRITTEN: "true"}
         return obj
 

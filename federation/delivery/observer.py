@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from federation.api import names
 from federation.api.federatedtype import DriftMode
 from federation.apimachinery.resources import Object
 from federation.delivery.host.followerwait import FollowerReadiness
@@ -192,6 +193,8 @@ class Observer:
 def _find_unpaid(subject: Subject, cluster: str) -> str:
     if CLAIM.name not in subject.annotations:
         return ""  # in most namespaces
+    if not any(names.GLOBAL_SCHEDULER in stage for stage in subject.type_.controllers):
+        return ""  # nothing grants it a claim
     use = use_in(subject.renderer.render(cluster).object, subject.federated, subject.type_)
     return find_unpaid(subject.federated, cluster, use)
 

@@ -17,10 +17,11 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery.mergepatch import apply_merge_patch
 from federation.apimachinery.objectshape import revision_of
 from federation.planning.accounts.accountledger import Ledger
-from federation.planning.accounts.claim import CLAIM, Claim, Use, claim_of, plan_claim
+from federation.planning.accounts.claim import CLAIM, NOTHING_YET, Claim, Use, claim_of, plan_claim
 from federation.planning.accounts.usage import Scope
 from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.federatedobject.provenance import is_hand_written
 from federation.planning.rendering.admittednodes import is_released
 from federation.planning.rendering.memberobject import Renderer, RenderError
 from federation.planning.suspending import is_suspended
@@ -168,7 +169,7 @@ class Quotas:
         withheld.pop(key, None)
         if (wanted := uses_of(federated, type_)) is None:
             return None
-        before = before or Claim({})
+        before = before or NOTHING_YET
         # Where overrides do not apply, what is there stays there.
         unknown = (effective_placement(federated) - wanted.keys()) & before.may.keys()
         wanted |= {name: before.may[name] for name in unknown}
@@ -280,10 +281,15 @@ def use_in(obj: Mapping[str, Any], federated: Mapping[str, Any], type_: Federate
 
 
 def uses_of(federated: Mapping[str, Any], type_: FederatedType) -> dict[str, Use] | None:
-    """Return what an object would use by cluster, as placed and overridden; None if it pays for no pods itself."""
-    if not has_pods(federated["spec"]["template"], type_) or (charged := charged_to(federated, type_)) is None:
-        return None
+    """Return what an object would use by cluster, as placed and overridden; None if it pays for no pods itself.
+
+    No schema checks a template that is written by hand, so it may get pods later.
+    """
     placed, ended = sorted(effective_placement(federated)), evidence_by_cluster(federated)
+    if not has_pods(federated["spec"]["template"], type_):
+        return dict.fromkeys(placed, Use(0)) if is_hand_written(federated) else None
+    if (charged := charged_to(federated, type_)) is None:
+        return None
     if membership_of(federated) is not None:  # the leader of its group
         return {name: Use(int(name not in ended), *charged) for name in placed}
     renderer, known, found = Renderer(federated, type_), dict[int, Use | None](), dict[str, Use]()
@@ -307,7 +313,8 @@ def replica_counts(placements: Mapping[str, int | None], copies: int | None) -> 
 def _held(federated: Mapping[str, Any], type_: FederatedType) -> Claim | None:
     """Return the claim of an object, None if it pays nothing.
 
-    One without an annotation counts as placed: what runs when a quota comes is within it.
+    One without an annotation counts as placed: what runs when a quota comes is within it. What is new has an
+    annotation before it runs: from its first decision, or from admission if a user writes the placement.
     """
     if (claim := claim_of(federated)) is not None:
         return claim

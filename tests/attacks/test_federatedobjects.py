@@ -14,6 +14,7 @@ from tests.support.tenants import (
     OURS,
     RBAC,
     Tenants,
+    admitted_by_hand,
     federated,
     rule,
     tenants,
@@ -25,7 +26,7 @@ from federation.api.federatedtype import template_problem
 from federation.api.resources import FEDERATED_OBJECTS
 from federation.apimachinery.errors import Forbidden
 from federation.apimachinery.resources import Object, Resource
-from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
+from federation.apiserver.admission.requests import CREATE, AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, AccessDecision
 from federation.planning.accounts.claim import CLAIM
 from federation.planning.rendering.admittednodes import QUEUE_NODES
@@ -257,31 +258,19 @@ async def test_roles_cannot_be_raised_by_those_who_hold_only_edit(host: Tenants)
 @pytest.mark.parametrize("name", [CLAIM.name, QUEUE_ADMISSION, QUEUE_NODES.name, QUEUE_RELEASED])
 def test_what_an_object_pays_is_not_written_by_hand(name: str) -> None:
     """Otherwise its author would run more than the quotas of the namespace allow, or what no queue has admitted."""
-    plugin = FederatedObjectAdmission(lambda *_: None)
 
     def written(annotations: dict[str, str], old: dict[str, str] | None) -> str | None:
         def stored(values: dict[str, str]) -> Object:
             body = federated(CONFIG_MAP, "by-hand")
             return {**body, "metadata": {**body["metadata"], "annotations": values}}
 
-        request = AdmissionRequest(
-            uid="u",
-            operation=CREATE if old is None else UPDATE,
-            resource=FEDERATED_OBJECTS,
-            versions=("v1alpha1",),
-            subresource="",
-            namespace="default",
-            name="by-hand",
-            user={"username": "root"},
-            dry_run=False,
-            obj=stored(annotations),
-            old=None if old is None else stored(old),
-            namespace_labels={},
-        )
-        found: str | None = plugin.mutate(request)["metadata"]["annotations"].get(name)
+        obj = admitted_by_hand(stored(annotations), None if old is None else stored(old))
+        found: str | None = obj["metadata"]["annotations"].get(name)
         return found
 
-    assert written({name: "mine"}, None) is None
+    nothing = '{"may":{}}' if name == CLAIM.name else None
+    assert written({name: "mine"}, None) == nothing
     assert written({name: "mine"}, {name: "stored"}) == "stored"
     assert written({}, {name: "stored"}) == "stored", "nor is it removed"
-    assert written({name: "mine"}, {}) is None
+    assert written({name: "mine"}, {}) == nothing
+    assert written({name: "mine"}, {names.HAND_WRITTEN: "true"}) is None, "it ran before a quota came"

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.support.tenants import admitted_by_hand
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, PathDefinition
@@ -22,18 +23,24 @@ from federation.apimachinery.objectshape import revision_of
 from federation.apimachinery.resources import JOBS, Object
 from federation.planning.accounts.claim import CLAIM, Use, find_unpaid
 from federation.planning.rendering.memberobject import Renderer
-from federation.scheduling.quotas import Quotas, use_in, uses_of
+from federation.scheduling.quotas import Quotas, use_in
 
 JOB = FederatedType("jobs.batch", JOBS, (), PathDefinition(replicas_spec=("spec", "parallelism")))
 MEMBERS = ("a", "b", "c")
 NAMES = ("j1", "j2")
 RUNS = int(os.environ.get("LEDGER_RUNS", "20"))
 counts, cpus = st.integers(0, 5), st.sampled_from(("1", "2"))
+CONTAINER = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
 placements = st.sets(st.sampled_from(MEMBERS), min_size=1, max_size=2)
 
 
 jobs = st.sampled_from(NAMES)
 outcomes = st.sampled_from(("made", "made", "refused", "unanswered", "lost"))
+
+
+def placement_in(clusters: set[str]) -> Object:
+    placement = [{"cluster": each} for each in sorted(clusters)]
+    return {"placements": [{"controller": names.GLOBAL_SCHEDULER, "placement": placement}]}
 
 
 def cores(uses: Mapping[str, Use]) -> int:
@@ -51,6 +58,8 @@ class LedgerMachine(RuleBasedStateMachine):
         self.members: dict[str, dict[str, Use]] = {name: {} for name in MEMBERS}
         self.lost: set[str] = set()
         self.limits: dict[str, int] = {}
+        self.earlier: set[str] = set()
+        """Objects without a claim that were there when the first quota came: what runs of them stays."""
         self.events: list[tuple[str, Object | None]] = []
         self.writes: list[tuple[str, Object, Object]] = []
         self.revision = 0
@@ -62,7 +71,10 @@ class LedgerMachine(RuleBasedStateMachine):
         self.revision += 1
         if federated is None:
             self.stored.pop(name, None)
+            self.earlier.discard(name)
         else:
+            if CLAIM.of(federated) is not None:
+                self.earlier.discard(name)
             federated["metadata"]["resourceVersion"] = str(self.revision)
             self.stored[name] = federated
         self.events.append((name, deepcopy(federated)))
@@ -91,6 +103,22 @@ class LedgerMachine(RuleBasedStateMachine):
             metadata = {"name": name, "namespace": "team"}
             template = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
             self.store(name, {"metadata": {**metadata, "generation": 1}, "spec": {"template": template}})
+
+    @rule(name=jobs, clusters=placements, count=counts, has_pods=st.booleans())
+    def write_by_hand(self, name: str, clusters: set[str], count: int, has_pods: bool) -> None:
+        """Create an object with a placement, or give one a placement and other pods, without the scheduler."""
+        old = self.stored.get(name)
+        if old is None:
+            self.create(name, count, "1", False)
+        federated = deepcopy(self.stored[name])
+        federated["spec"] |= placement_in(clusters)
+        spec = federated["spec"]["template"]["spec"]
+        spec["parallelism"] = count
+        spec["template"] = {"spec": {"containers": [CONTAINER]}} if has_pods else {}
+        federated["metadata"]["generation"] += old is not None
+        if old is None:
+            self.events.pop()
+        self.store(name, admitted_by_hand(federated, old))
 
     @rule(name=jobs, count=counts)
     def resize(self, name: str, count: int) -> None:
@@ -128,6 +156,8 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(quota=st.sampled_from(("q1", "q2")), limit=st.integers(0, 8))
     def set_quota(self, quota: str, limit: int) -> None:
+        if not self.limits:
+            self.earlier = {name for name, federated in self.stored.items() if CLAIM.of(federated) is None}
         self.limits[quota] = limit
         self.put_quotas()
 
@@ -152,11 +182,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def place(self, name: str, clusters: set[str]) -> None:
         """Begin to write a decision, or the present placement if there is none to write."""
         if self.may_decide(name):
-            entry = {
-                "controller": names.GLOBAL_SCHEDULER,
-                "placement": [{"cluster": each} for each in sorted(clusters)],
-            }
-            self.plan(name, {"spec": {"placements": [entry]}})
+            self.plan(name, {"spec": placement_in(clusters)})
 
     @rule(name=jobs, clusters=placements, events=st.integers(0, 9), is_delivered=st.booleans())
     def decide_and_deliver(self, name: str, clusters: set[str], events: int, is_delivered: bool) -> None:
@@ -190,7 +216,7 @@ class LedgerMachine(RuleBasedStateMachine):
             return
         self.writes.append((name, base, patch))
         claim = CLAIM.of(apply_merge_patch(base, patch))
-        if claim is None or not self.limits or (held is None and uses_of(base, JOB)):
+        if claim is None or not self.limits or name in self.earlier:
             return
         if (
             name not in self.stored
@@ -286,8 +312,9 @@ class LedgerMachine(RuleBasedStateMachine):
                 status = "ClusterNotReady"
             elif member in placed:
                 use = use_in(renderer.render(member).object, federated, JOB)
-                assert use is not None
-                if find_unpaid(federated, member, use):
+                if use is None:
+                    running.pop(name, None)
+                elif find_unpaid(federated, member, use):
                     status = "QuotaExceeded"
                 else:
                     running[name] = use

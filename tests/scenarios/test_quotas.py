@@ -4,10 +4,16 @@ from typing import Any
 
 import pytest
 from tests.support.manifests import a_deployment, a_policy, an_override
+from tests.support.tenants import admitted_by_hand, federated
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import FEDERATED_RESOURCE_QUOTAS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
+from federation.api.resources import (
+    FEDERATED_OBJECTS,
+    FEDERATED_RESOURCE_QUOTAS,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+)
 from federation.apimachinery import conditions
 from federation.apimachinery.errors import Invalid
 from federation.apimachinery.resources import DEPLOYMENTS, Object
@@ -192,3 +198,24 @@ async def test_higher_requests_wait_for_the_quota_in_the_template_and_in_overrid
         await world.until_equal(lambda: cpu_in(world, "west", "web"), "2")
         await world.settle()
         assert CLAIM.name not in (await world.federated("web"))["metadata"]["annotations"]
+
+
+async def test_what_a_user_writes_with_a_placement_is_within_the_quota_or_waits() -> None:
+    def by_hand(name: str, replicas: int) -> Object:
+        return admitted_by_hand(federated(a_web(name, replicas), f"{name}-deployments.apps", "east"))
+
+    async with a_world(members=("east",)) as world:
+        await world.create(FEDERATED_OBJECTS, by_hand("early", 6))
+        await world.until_replicas("early", {"east": 6})
+        await world.settle()
+        assert CLAIM.name not in (await world.federated("early"))["metadata"]["annotations"], "there is no quota"
+        await world.create(FEDERATED_RESOURCE_QUOTAS, a_quota(cpu="2"))
+        await world.until_equal(lambda: used(world), "3")
+        await world.create(FEDERATED_OBJECTS, by_hand("late", 2))
+        because = "it would use more cpu, pods than the quotas allow"
+        await world.until_equal(lambda: withheld(world, "late"), [("east", because)])
+        assert await world.replicas("late") == {}
+        assert await world.replicas("early") == {"east": 6}, "what ran before stays"
+        await world.merge(FEDERATED_RESOURCE_QUOTAS, "team", {"spec": {"overall": {"cpu": "4"}}})
+        await world.until_replicas("late", {"east": 2})
+        await world.until_equal(lambda: used(world), "4")

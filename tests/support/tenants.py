@@ -8,15 +8,18 @@ certificates: `viewer`, `editor`, `administrator` hold view, edit and admin; `ro
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from federation.admission.federatedobjects import FederatedObjectAdmission
 from federation.api.crds import crd_manifests
-from federation.api.resources import CORE_GROUP
+from federation.api.resources import CORE_GROUP, FEDERATED_OBJECTS
 from federation.apimachinery.resources import Object
 from federation.apimachinery.wellknown import AUTHENTICATED
+from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.clientcertificates import Peer
 from federation.apiserver.auth.identity import Attributes, Decision, User
@@ -92,6 +95,26 @@ class Tenants:
 def rule(verbs: str, resources: str, group: str = CORE_GROUP) -> Object:
     """Return a rule of a role; verbs and resources are comma lists."""
     return {"verbs": verbs.split(","), "apiGroups": [group], "resources": resources.split(",")}
+
+
+def admitted_by_hand(obj: Object, old: Object | None = None) -> Object:
+    """Return a federated object as admission lets a user create it, or change it from `old`."""
+    metadata = obj["metadata"]
+    request = AdmissionRequest(
+        uid="u",
+        operation=CREATE if old is None else UPDATE,
+        resource=FEDERATED_OBJECTS,
+        versions=("v1alpha1",),
+        subresource="",
+        namespace=metadata.get("namespace", ""),
+        name=metadata["name"],
+        user={"username": "root"},
+        dry_run=False,
+        obj=deepcopy(obj),
+        old=old,
+        namespace_labels={},
+    )
+    return FederatedObjectAdmission(lambda *_: None).mutate(request)
 
 
 def federated(template: Object, name: str, *clusters: str, **annotations: str) -> Object:

@@ -6,6 +6,8 @@ request waits until there is room for it, and what was delivered before stays.
 
 What an object gives up counts (`pays`) until members have reported that they have the smaller content, or that the
 object is gone: an amount comes back when what used it is gone. An object that moves pays once.
+
+Decision: docs/decisions/0264-what-is-written-by-hand-starts-with-nothing.md
 """
 
 from collections.abc import Callable, Mapping
@@ -57,6 +59,8 @@ class Claim(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 CLAIM = AnnotationRecord(QUOTA_CLAIM, Claim)
+NOTHING_YET = Claim({})
+"""The claim of an object that the quotas have granted nothing."""
 
 
 def claim_of(federated: Mapping[str, Any]) -> Claim | None:
