@@ -12,7 +12,14 @@ from federation.apimachinery.resources import Object, Resource
 from federation.planning.waves.changerules import ChangeRules, current_wave, find_change_rules, waiting_wave
 from federation.planning.waves.policychanges import FIELD, ChangeRecord, ChangeWave, record_of
 from federation.planning.waves.waverecord import Phase
-from federation.planning.waves.wishes import to_abortion, to_approval, to_pause
+from federation.planning.waves.wishes import (
+    check_reason,
+    override_reason,
+    to_abortion,
+    to_approval,
+    to_pause,
+    to_return,
+)
 from federation.terminal.plaintext import print_document
 from federation.terminal.printing import make_console, print_field, print_rows
 
@@ -37,13 +44,14 @@ async def pause(host: "HTTPClient", resource: Resource, policy: Object, target: 
     print(f"{target}: {'waves start again' if not is_paused else 'no other wave starts'}")
 
 
-async def approve(host: "HTTPClient", resource: Resource, policy: Object, target: str) -> None:
+async def approve(host: "HTTPClient", resource: Resource, policy: Object, target: str, reason: str) -> None:
     """Let the wave start, or be followed, that waits for approval."""
     record, rules = _read(policy, target)
     wave = waiting_wave(record, rules)
     if wave is None:
         raise ConfigurationError(f"{target}: no wave waits for approval")
-    await _write(host, resource, policy, to_approval(record.revision, wave))
+    check_reason(record.reason, reason)
+    await _write(host, resource, policy, to_approval(record.revision, wave, reason))
     print(f"{target}: wave {wave} of change {record.revision} is approved")
 
 
@@ -54,6 +62,15 @@ async def abort(host: "HTTPClient", resource: Resource, policy: Object, target: 
         raise ConfigurationError(f"{target}: no change is in progress; its state is {record.phase}")
     await _write(host, resource, policy, to_abortion(record.revision))
     print(f"{target}: change {record.revision} is aborted")
+
+
+async def roll_back(host: "HTTPClient", resource: Resource, policy: Object, target: str) -> None:
+    """Return all objects to the policy as it was before."""
+    record, _ = _read(policy, target)
+    if record.phase not in (Phase.PROGRESSING, Phase.STOPPED):
+        raise ConfigurationError(f"{target}: no change is in progress; its state is {record.phase}")
+    await _write(host, resource, policy, to_return(record.revision))
+    print(f"{target}: the objects of change {record.revision} return to the policy as it was before")
 
 
 def _read(policy: Object, target: str) -> tuple[ChangeRecord, ChangeRules]:
@@ -79,7 +96,13 @@ def _print(record: ChangeRecord, policy: Object, target: str) -> None:
     console.print(f"{target}: {record.phase}, change {record.revision}{progress}")
     if current is not None and record.phase is not Phase.COMPLETE:
         print_field(console, "wave:", current.name)
-    for label, text in (("waits:", record.message), ("failure:", record.reason)):
+    rules = find_change_rules(policy)
+    overridden = override_reason(rules.wishes, record.revision) if rules is not None else ""
+    for label, text in (
+        ("waits:", record.message),
+        ("failure:", record.reason),
+        ("overridden:", overridden),
+    ):
         if text and (label != "waits:" or text != record.reason):
             print_field(console, label, text)
     count = (policy.get("status") or {}).get("refCount")

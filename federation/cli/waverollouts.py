@@ -22,7 +22,15 @@ from federation.planning.federatedobject.templatehistory import history_resource
 from federation.planning.steps.strategy import is_paused as is_workload_paused
 from federation.planning.waves.rolloutstatus import waiting_wave
 from federation.planning.waves.waverecord import Phase
-from federation.planning.waves.wishes import to_abortion, to_approval, to_pause
+from federation.planning.waves.wishes import (
+    check_reason,
+    override_reason,
+    read_wishes,
+    to_abortion,
+    to_approval,
+    to_pause,
+    to_return,
+)
 from federation.plans.kinds import ServedKinds, split_target
 from federation.terminal import candidates, flags
 from federation.terminal.execution import execute
@@ -125,10 +133,13 @@ def approve_command(
     namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Why, after a wave that failed; it stays visible.")
+    ] = "",
 ) -> None:
     """Let the next wave start: one with a pause, or the one after a wave that failed."""
     target = Target(workload, namespace)
-    execute(approve(KubeconfigContext(kubeconfig, context), target))
+    execute(approve(KubeconfigContext(kubeconfig, context), target, reason.strip()))
 
 
 @rollout_command.command("abort")
@@ -141,6 +152,18 @@ def abort_command(
     """Change no other cluster. With onFailure: RollBack, changed clusters return to their earlier template."""
     target = Target(workload, namespace)
     execute(abort(KubeconfigContext(kubeconfig, context), target))
+
+
+@rollout_command.command("rollback")
+def rollback_command(
+    workload: _Workload,
+    namespace: flags.Namespace = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Return what the rollout has changed to what it was before; also after a failure."""
+    target = Target(workload, namespace)
+    execute(roll_back(KubeconfigContext(kubeconfig, context), target))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,19 +243,20 @@ async def pause(context: KubeconfigContext, target: Target, *, is_paused: bool) 
     print(f"{target.text}: {what[not is_paused]}")
 
 
-async def approve(context: KubeconfigContext, target: Target) -> None:
+async def approve(context: KubeconfigContext, target: Target, reason: str) -> None:
     """Let the wave start that waits for approval."""
     async with context.client() as host:
         resource, workload, found = await _read(host, target)
         if is_policy(resource):
-            await policychanges.approve(host, resource, workload, target.text)
+            await policychanges.approve(host, resource, workload, target.text, reason)
             return
         rollout = _present(resource, workload, found, target)
         wave = waiting_wave(rollout.get("status") or {})
         if wave is None:
             raise ConfigurationError(f"{target.text}: no wave waits for approval")
         revision = int(rollout["status"]["revision"])
-        await _write(host, rollout, to_approval(revision, wave))
+        check_reason(str(rollout["status"].get("failure") or ""), reason)
+        await _write(host, rollout, to_approval(revision, wave, reason))
     print(f"{target.text}: wave {wave} of rollout {revision} is approved")
 
 
@@ -250,6 +274,22 @@ async def abort(context: KubeconfigContext, target: Target) -> None:
             raise ConfigurationError(f"{target.text}: no rollout is in progress; its state is {state}")
         await _write(host, rollout, to_abortion(int(found["revision"])))
     print(f"{target.text}: rollout {found['revision']} is aborted")
+
+
+async def roll_back(context: KubeconfigContext, target: Target) -> None:
+    """Return all clusters to their earlier template."""
+    async with context.client() as host:
+        resource, workload, read = await _read(host, target)
+        if is_policy(resource):
+            await policychanges.roll_back(host, resource, workload, target.text)
+            return
+        rollout = _present(resource, workload, read, target)
+        found = rollout.get("status") or {}
+        if found.get("state") not in (Phase.PROGRESSING, Phase.STOPPED):
+            state = found.get("state") or "not known yet"
+            raise ConfigurationError(f"{target.text}: no rollout is in progress; its state is {state}")
+        await _write(host, rollout, to_return(int(found["revision"])))
+    print(f"{target.text}: the clusters of rollout {found['revision']} return to their earlier template")
 
 
 async def _write(host: "HTTPClient", rollout: Object, spec: Mapping[str, Any]) -> None:
@@ -311,6 +351,8 @@ def _print_status(target: Target, rollout: Object) -> None:
     for label, field in (("policy:", "policy"), ("wave:", "wave"), ("waits:", "message"), ("failure:", "failure")):
         if state.get(field):
             print_field(console, label, str(state[field]))
+    if reason := override_reason(read_wishes(rollout["spec"]), int(state.get("revision") or 0)):
+        print_field(console, "overridden:", reason)
     clusters = state.get("clusters") or []
     rows = (_cluster_row(cluster) for cluster in clusters)
     headings = "CLUSTER, WAVE, REVISION, TARGET, REPLICAS, UPDATED, READY"

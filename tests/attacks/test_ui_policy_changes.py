@@ -17,7 +17,7 @@ from federation.apiserver.auth.identity import Attributes, User
 
 pytestmark = pytest.mark.slow("a policy changes four times in waves")
 POLICY = "core.kubeadmiral.io/v1alpha1/propagationpolicies/default/careful"
-STEERING = ("approve-wave", "pause-waves", "resume-waves", "abort-change")
+STEERING = ("roll-back-change", "approve-wave", "pause-waves", "resume-waves", "abort-change")
 KINDS = [{"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"part": "careful"}}}]
 
 
@@ -75,7 +75,7 @@ async def test_a_change_is_steered_with_the_users_rights_and_only_as_it_was_show
             # The administrator sees what may be done now, and the wave that waits.
             shown = (await page.get(f"/ui/objects/{POLICY}")).text
             assert [action for action in STEERING if f"/ui/act/{action}/" in shown] == [
-                "approve-wave", "pause-waves", "abort-change",
+                "roll-back-change", "approve-wave", "pause-waves", "abort-change",
             ]  # fmt: skip
             assert "Wave remaining of change 1 starts" in (await page.get(f"/ui/act/approve-wave/{POLICY}")).text
 

@@ -44,6 +44,7 @@ _steps = st.one_of(
     st.tuples(st.just("resume"), st.just("")),
     st.tuples(st.just("approve"), st.just("")),
     st.tuples(st.just("abort"), st.just("")),
+    st.tuples(st.just("roll back"), st.just("")),
     *[st.tuples(st.just("wait"), st.sampled_from([1, 19, 20, 99, 100]))] * 3,
     *[st.tuples(st.just("deliver"), st.sampled_from(["", "", *NAMES]))] * 4,
 )
@@ -100,6 +101,8 @@ class World:
                     self.wishes = replace(self.wishes, approved_revision=self.record.revision, approved_wave=wave)
             case "abort", _:
                 self.wishes = replace(self.wishes, abort=self.record.revision)
+            case "roll back", _:
+                self.wishes = replace(self.wishes, roll_back=self.record.revision)
             case "wait", int(after_s):
                 self.now += timedelta(seconds=after_s)
             case "deliver", str(name):

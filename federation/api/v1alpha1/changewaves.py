@@ -60,6 +60,8 @@ class ApprovedChange(Model):
     """The revision of the change that is approved, see status.changeRollout.revision. It approves no later change."""
     wave: str
     """The name of the wave."""
+    reason: Annotated[str, Field(max_length=1024)] | None = None
+    """Why the change goes on although a wave has failed; `fedctl rollout status` shows it."""
 
 
 class ChangeRollout(Model):
@@ -76,6 +78,9 @@ class ChangeRollout(Model):
     policy as it was before; Pause keeps the changed ones."""
     paused: bool = False
     """Whether no other wave starts."""
+    roll_back: Int64 | None = None
+    """The revision of the change to take back, see status.changeRollout.revision: all objects return to the policy
+    as it was before."""
     waves: Annotated[
         list[ChangeWave],
         Field(min_length=1, max_length=20, json_schema_extra={"x-kubernetes-list-type": "atomic"}),

@@ -30,6 +30,8 @@ class ApprovedWave(Model):
     """The revision of the rollout that is approved, see status.revision. It approves no later rollout."""
     wave: str
     """The name of the wave."""
+    reason: Annotated[str, Field(max_length=1024)] | None = None
+    """Why the rollout goes on although a wave has failed; `fedctl rollout status` and the web UI show it."""
 
 
 class FederatedRolloutSpec(Model):
@@ -42,6 +44,8 @@ class FederatedRolloutSpec(Model):
     """The last wave that may start although its policy pauses before it, or although the rollout has failed."""
     paused: bool = False
     """Whether no other wave starts."""
+    roll_back: Int64 | None = None
+    """The revision of the rollout to take back, see status.revision: all clusters return to their earlier template."""
     target_ref: RolloutTarget
     """The workload; it has the namespace of the rollout."""
 

@@ -13,7 +13,15 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.nameformats import path_segment
 from federation.planning.waves.rolloutstatus import waiting_wave
 from federation.planning.waves.waverecord import Phase
-from federation.planning.waves.wishes import to_abortion, to_approval, to_pause
+from federation.planning.waves.wishes import (
+    check_reason,
+    override_reason,
+    read_wishes,
+    to_abortion,
+    to_approval,
+    to_pause,
+    to_return,
+)
 from federation.web.ui.exports import Table
 from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen, read_all, read_lists
 from federation.web.ui.usertransport import client_of
@@ -73,6 +81,8 @@ async def _load_one(page: Page) -> Mapping[str, Any]:
         "tones": TONES,
         "waiting": waiting_wave(state),
         "is_progressing": state.get("state") == Phase.PROGRESSING,
+        "has_stopped": state.get("state") == Phase.STOPPED,
+        "override": override_reason(read_wishes(rollout["spec"]), int(state.get("revision") or 0)),
         "clusters": (state.get("clusters") or [])[:_CLUSTERS],
         "may_steer": await page.may("patch", FEDERATED_ROLLOUTS, namespace, name),
     }
@@ -94,8 +104,12 @@ def to_spec(form: Mapping[str, str]) -> dict[str, Any]:
         raise ConfigurationError("The form names no revision of the rollout. Open the page again.")
     if action == "abort":
         return to_abortion(int(revision))
+    if action == "rollback":
+        return to_return(int(revision))
     if action == "approve" and wave:
-        return to_approval(int(revision), wave)
+        reason = form.get("reason", "").strip()
+        check_reason(form.get("failure", ""), reason)
+        return to_approval(int(revision), wave, reason)
     raise ConfigurationError("The form asks for nothing that a rollout can do. Open the page again.")
 
 

@@ -31,7 +31,7 @@ class Event(StrEnum):
     FAILED = "Failed"
     """A wave failed or the rollout was aborted, and the policy says Pause."""
     REVERSED = "Reversed"
-    """A wave failed or the rollout was aborted, and the policy says RollBack."""
+    """A wave failed or the rollout was aborted, and the policy says RollBack; or a user says it."""
     APPROVED = "Approved"
     """The next wave was approved after a failure."""
     RETURNED = "Returned"
@@ -44,6 +44,7 @@ PHASES: Mapping[tuple[Phase, Event], Phase] = {
     (Phase.PROGRESSING, Event.FAILED): Phase.STOPPED,
     (Phase.PROGRESSING, Event.REVERSED): Phase.ROLLING_BACK,
     (Phase.STOPPED, Event.APPROVED): Phase.PROGRESSING,
+    (Phase.STOPPED, Event.REVERSED): Phase.ROLLING_BACK,
     (Phase.ROLLING_BACK, Event.RETURNED): Phase.ROLLED_BACK,
 }
 """The next phase; all other pairs are errors."""

@@ -138,8 +138,11 @@ def test_approve_names_the_wave_that_waits(server: Parts) -> None:
     assert spec(server)["approvedWave"] == {"revision": 3, "wave": "second"}
     # A failed wave: the approval concerns the wave after it.
     waves = [a_wave("canary", "Failed", startedAt=STARTED), a_wave("third", "Pending")]
-    set_status(server, state="Stopped", revision=4, waves=waves)
-    assert "wave third of rollout 4" in run(server, "approve", "deployment/web").output
+    set_status(server, state="Stopped", revision=4, waves=waves, failure="pods crash")
+    refused = run(server, "approve", "deployment/web")
+    assert (refused.exit_code, "give a reason" in str(refused.exception)) == (1, True)
+    assert "wave third of rollout 4" in run(server, "approve", "deployment/web", "--reason", "known").output
+    assert "overridden: known" in run(server, "status", "deployment/web").output
     for state, found in (("Stopped", waves[:1]), ("Progressing", waves), ("Complete", [])):
         set_status(server, state=state, revision=4, waves=found)
         result = run(server, "approve", "deployment/web")
@@ -152,6 +155,17 @@ def test_abort_names_the_rollout_in_progress(server: Parts) -> None:
     assert spec(server)["abort"] == 5
     set_status(server, state="Complete", revision=5)
     result = run(server, "abort", "deployment/web")
+    assert (result.exit_code, "its state is Complete" in str(result.exception)) == (1, True)
+
+
+def test_rollback_names_the_rollout_that_is_under_way_or_has_stopped(server: Parts) -> None:
+    for number, state in ((6, "Progressing"), (7, "Stopped")):
+        set_status(server, state=state, revision=number)
+        printed = run(server, "rollback", "deployment/web").output
+        assert printed == f"deployment/web: the clusters of rollout {number} return to their earlier template\n"
+        assert spec(server)["rollBack"] == number
+    set_status(server, state="Complete", revision=7)
+    result = run(server, "rollback", "deployment/web")
     assert (result.exit_code, "its state is Complete" in str(result.exception)) == (1, True)
 
 

@@ -189,6 +189,8 @@ def _progress(
     judgement: Judgement | None,
 ) -> tuple[ChangeRecord, str, float | None]:
     """Return the record after all waves that can start or end now; what it waits for; when time changes that."""
+    if rules.wishes.roll_back == record.revision:
+        return replace(record, phase=Phase.ROLLING_BACK, reason="rolled back by a user"), "rolled back by a user", None
     if rules.wishes.abort == record.revision:
         return _fail(record, rules, "aborted by a user"), "aborted by a user", None
     while (current := current_wave(record)) is not None:
@@ -329,8 +331,10 @@ def _continue_stopped(record: ChangeRecord, rules: ChangeRules, now: datetime) -
         raise Bug(f"change {record.revision} has stopped without a wave")
     order = [wave.name for wave in record.waves]
     following = order[order.index(current.name) + bool(current.bound) :]
+    if rules.wishes.roll_back == record.revision or (rules.wishes.abort == record.revision and rules.rolls_back):
+        return replace(record, phase=Phase.ROLLING_BACK)
     if rules.wishes.abort == record.revision:
-        return replace(record, phase=Phase.ROLLING_BACK) if rules.rolls_back else record
+        return record
     if not is_approved(record, rules, following[0] if following else current.name):
         return record
     if current.bound:

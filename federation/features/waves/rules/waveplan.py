@@ -113,6 +113,8 @@ def plan_waves(
     if was_away:
         record = with_half_left(record, rules, now)
     waits, is_approval_needed, due_s = "", False, None
+    if wishes.roll_back == record.revision and record.phase in (Phase.PROGRESSING, Phase.STOPPED):
+        record = _fail(record, rolls_back=True, reason=record.reason or "rolled back by a user")
     if record.phase is Phase.STOPPED:
         record = _continue_stopped(record, rules, observed, wishes, http_problem, now)
     held: dict[str, Blocked] = {}

@@ -12,7 +12,7 @@ from federation.planning.waves.changerules import ChangeRules, current_wave, fin
 from federation.planning.waves.policychanges import FIELD, ChangeRecord, record_of
 from federation.planning.waves.waverecord import Phase
 from federation.planning.waves.waverules import REMAINING
-from federation.planning.waves.wishes import to_abortion, to_approval, to_pause
+from federation.planning.waves.wishes import check_reason, to_abortion, to_approval, to_pause, to_return
 from federation.plans.edits import Edit
 from federation.web.ui.actions.action import Action, Field, Form, Subject
 
@@ -54,12 +54,19 @@ def _approve(subject: Subject, form: Form) -> Edit:
     _check_revision(subject, form)
     if form.get("wave") != wave:
         raise ConfigurationError("Another wave waits than the one that you saw. Open the page again; nothing was done.")
-    return _wish(subject, to_approval(_known(subject)[0].revision, wave))
+    record, reason = _known(subject)[0], form.get("reason", "").strip()
+    check_reason(record.reason, reason)
+    return _wish(subject, to_approval(record.revision, wave, reason))
 
 
 def _abort(subject: Subject, form: Form) -> Edit:
     _check_revision(subject, form)
     return _wish(subject, to_abortion(_known(subject)[0].revision))
+
+
+def _roll_back(subject: Subject, form: Form) -> Edit:
+    _check_revision(subject, form)
+    return _wish(subject, to_return(_known(subject)[0].revision))
 
 
 def _check_revision(subject: Subject, form: Form) -> None:
@@ -95,15 +102,36 @@ def _abortion_text(subject: Subject) -> str:
     current = current_wave(record)
     changed = sum(wave.objects for wave in record.waves if wave.bound)
     if rules.rolls_back:
-        return (
-            f"Change {record.revision} ends. The objects that have it, {changed} by now, return to the policy as it was"
-            " before. The spec of the policy stays as it is."
-        )
+        return _return_text(subject)
     after = f" after wave {current.name}" if current is not None and current.bound else ""
     return f"No other object gets change {record.revision}{after}. The objects that have it, {changed} by now, keep it."
 
 
+def _return_text(subject: Subject) -> str:
+    record, _ = _known(subject)
+    changed = sum(wave.objects for wave in record.waves if wave.bound)
+    return (
+        f"Change {record.revision} ends. The objects that have it, {changed} by now, return to the policy as it was"
+        " before. The spec of the policy stays as it is."
+    )
+
+
+def _approval_fields(subject: Subject) -> Sequence[Field]:
+    reason = (Field("reason", "Reason, which stays visible", "text"),) if _known(subject)[0].reason else ()
+    return (*_revision(subject), Field("wave", "", "hidden", _waiting(subject)), *reason)
+
+
 ACTIONS: Sequence[Action] = (
+    Action(
+        "roll-back-change",
+        "Roll back the change",
+        "Roll back the change",
+        _if(lambda record, rules: record.phase in _UNDERWAY and rules.wishes.roll_back != record.revision),
+        _roll_back,
+        _return_text,
+        _revision,
+        is_planned=False,
+    ),
     Action(
         "approve-wave",
         "Approve the wave",
@@ -111,7 +139,7 @@ ACTIONS: Sequence[Action] = (
         _if(lambda record, rules: waiting_wave(record, rules) is not None),
         _approve,
         _approval_text,
-        lambda subject: (*_revision(subject), Field("wave", "", "hidden", _waiting(subject))),
+        _approval_fields,
         is_planned=False,
     ),
     Action(

@@ -262,6 +262,19 @@ def test_an_abort_rolls_back_and_an_approval_goes_on_after_a_failure() -> None:
     assert len(change.members()) == 55
 
 
+def test_a_user_rolls_back_a_change_that_has_stopped_or_is_under_way() -> None:
+    for is_stopped in (True, False):
+        change = begun(onFailure="Pause")
+        change.step()
+        if is_stopped:
+            change.wish(abort=1)
+            assert change.step().record.phase is Phase.STOPPED
+        change.wish(rollBack=1)
+        change.step()
+        assert change.step().record.phase is Phase.ROLLED_BACK
+        assert not any(map(change.sees_new, FLEET))
+
+
 def test_a_change_that_is_taken_back_is_complete_at_once_and_one_during_another_begins_from_the_last_good_version() -> (
     None
 ):

@@ -13,7 +13,7 @@ from federation.planning.status.readiness import Counts
 from federation.planning.waves.rolloutstatus import record_of, waiting_wave
 from federation.planning.waves.waverecord import Observed, Phase, Record
 from federation.planning.waves.waverules import Gate, Rules, Wave
-from federation.planning.waves.wishes import Wishes, read_wishes, to_abortion, to_approval, to_pause
+from federation.planning.waves.wishes import Wishes, read_wishes, to_abortion, to_approval, to_pause, to_return
 
 NOW = datetime(2026, 1, 1, 12, 30, 15, 500_000, tzinfo=UTC)
 RULES = Rules(
@@ -155,8 +155,8 @@ def test_an_absent_status_is_the_initial_state() -> None:
 
 def test_the_wishes_of_users_are_read_from_the_fields_that_are_written() -> None:
     assert read_wishes({}) == read_wishes({"approvedWave": None, "abort": None, "paused": None}) == Wishes()
-    written = {**to_pause(is_paused=True), **to_abortion(3), **to_approval(2, "second")}
-    assert read_wishes(written) == Wishes(True, 3, 2, "second")
+    written = {**to_pause(is_paused=True), **to_abortion(3), **to_return(4), **to_approval(2, "second", "known")}
+    assert read_wishes(written) == Wishes(True, 3, 4, 2, "second", "known")
 
 
 @pytest.mark.parametrize(

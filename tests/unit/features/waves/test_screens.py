@@ -11,7 +11,15 @@ def test_buttons_write_what_the_command_line_writes() -> None:
     assert to_spec({"do": "pause", **shown}) == {"paused": True}
     assert to_spec({"do": "resume", **shown}) == {"paused": False}
     assert to_spec({"do": "abort", **shown}) == {"abort": 3}
-    assert to_spec({"do": "approve", **shown}) == {"approvedWave": {"revision": 3, "wave": "rest"}}
+    assert to_spec({"do": "rollback", **shown}) == {"rollBack": 3}
+    assert to_spec({"do": "approve", **shown}) == {"approvedWave": {"revision": 3, "wave": "rest", "reason": None}}
+
+
+def test_a_wave_after_one_that_failed_starts_with_a_reason_only() -> None:
+    form = {"do": "approve", "revision": "3", "wave": "rest", "failure": "pods crash"}
+    with pytest.raises(ConfigurationError, match=r"a wave has failed \(pods crash\): give a reason"):
+        to_spec({**form, "reason": " "})
+    assert to_spec({**form, "reason": "known"})["approvedWave"]["reason"] == "known"
 
 
 @pytest.mark.parametrize(

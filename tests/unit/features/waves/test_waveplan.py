@@ -220,6 +220,24 @@ def test_an_abort_changes_no_other_cluster_and_no_approval_overrides_it() -> Non
     assert world.live["a"] == "v3"
 
 
+def test_a_user_rolls_back_a_rollout_that_has_stopped_or_is_under_way() -> None:
+    for reason in ("aborted by a user", "rolled back by a user"):
+        world = Simulation()
+        world.change("v2")
+        world.step()
+        if reason.startswith("aborted"):
+            world.wishes = Wishes(abort=1)
+            world.step()
+            assert (world.record.phase, world.live["a"]) == (Phase.STOPPED, "v2")
+        world.wishes = replace(world.wishes, roll_back=1)
+        world.step()
+        world.step()
+        assert (world.record.phase, world.record.reason) == (Phase.ROLLED_BACK, reason)
+        assert world.live == dict.fromkeys("abc", "v1")
+        world.change("v3")
+        assert world.live["a"] == "v3", "it concerns that rollout only"
+
+
 def test_an_aborted_rollout_that_has_not_begun_can_be_resumed_at_its_first_wave() -> None:
     rules = Rules("p", (Wave("one", clusters=frozenset("a"), is_paused=True), Wave("remaining")))
     world = Simulation(rules)
