@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 
-from federation.api import names
 from federation.api.resources import CHANGE_FREEZES, FEDERATED_CLUSTERS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
-from federation.planning.federatedobject.placements import overrides_of
 from federation.planning.freezes.changefreeze import Change, Frozen
 from federation.planning.freezes.freezeindex import FreezeIndex, left_s
+from federation.planning.steps.waveapproval import is_returning
 from federation.runtime.informers import Informers
 
 
@@ -40,9 +39,10 @@ class Freezes:
     def find_update(self, federated: Object, cluster: str) -> Frozen | None:
         """Return the freeze that holds new content in the cluster now, None for none.
 
-        A rollout that returns the cluster to an earlier template passes: a freeze must not keep a broken one there.
+        What returns the cluster to the template that it ran before passes, whoever decides it: a rollout that rolls
+        back, or a user who takes a change back. A freeze must not keep a broken one there.
         """
-        if cluster in overrides_of(federated, names.ROLLOUT_CONTROLLER):
+        if is_returning(federated, cluster):
             return None
         return self.find(federated, cluster, Change.UPDATES)
 

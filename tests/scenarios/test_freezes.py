@@ -91,6 +91,29 @@ async def test_a_rollback_passes_a_freeze() -> None:
         await world.until_available("web", 4)
 
 
+async def test_a_change_that_its_user_takes_back_passes_a_freeze_and_the_next_one_waits() -> None:
+    canary = {"name": "canary", "clusters": ["east"], "timeoutSeconds": 3_600}
+    async with a_world(members=("east", "west")) as world:
+        await running(world, rollout={"onFailure": "Pause", "waves": [canary]})
+        template = {"metadata": {"annotations": {SIMULATOR_READY: "false"}}, **NEW["spec"]["template"]}
+        await world.merge(DEPLOYMENTS, "web", {"spec": {"template": template}})
+        await world.until_equal(lambda: images(world), {"nginx:1.28", "nginx:1.27"})
+        await freeze(world, 3600)
+        earlier = {
+            "metadata": {"annotations": {SIMULATOR_READY: None}},
+            "spec": {"containers": [{"name": "web", "image": "nginx:1.27"}]},
+        }
+        await world.merge(DEPLOYMENTS, "web", {"spec": {"template": earlier}})
+        await world.until_equal(lambda: images(world), {"nginx:1.27"})
+        await world.until_available("web", 4)
+        await world.merge(DEPLOYMENTS, "web", NEW)
+        await world.pass_time(300)
+        assert await images(world) == {"nginx:1.27"}
+        await world.user.delete(CHANGE_FREEZES, "sale")
+        await world.until_equal(lambda: images(world), {"nginx:1.28"})
+        await world.until_available("web", 4)
+
+
 async def test_copies_and_configuration_wait_too_and_drift_is_repaired() -> None:
     async with a_world(members=("east", "west")) as world:
         kinds = [{"apiVersion": "v1", "kind": "ConfigMap"}, {"apiVersion": "apps/v1", "kind": "Deployment"}]

@@ -30,7 +30,7 @@ from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import to_merge_patch, with_annotations, with_overrides
 from federation.planning.freezes.changefreeze import Change
 from federation.planning.steps.strategy import is_paused
-from federation.planning.steps.waveapproval import to_annotation, to_failure
+from federation.planning.steps.waveapproval import returning_annotation, to_annotation, to_failure
 from federation.planning.waves.rolloutpart import Part, RolloutPart, rollout_part
 from federation.planning.waves.rolloutstatus import record_of
 from federation.planning.waves.waverecord import Phase, Record
@@ -44,7 +44,7 @@ from federation.runtime.informer import Informer
 WRITER = "rollout"
 _EXPLAINED_MAX = 10
 """Clusters of a workload that are asked for their pods; messages name fewer."""
-_ANNOTATIONS = (names.APPROVED_REVISIONS, names.ROLLOUT_FAILURE)
+_ANNOTATIONS = (names.APPROVED_REVISIONS, names.RETURNING_REVISIONS, names.ROLLOUT_FAILURE)
 
 
 class Reconciler:
@@ -145,7 +145,7 @@ class Reconciler:
             judged = await self._metrics.judge(key, [Workload(type_.resource.kind, key.namespace, name)], due)
         # From here to the record nothing waits: no other rollout takes the same rest of a budget.
         now = self._clock.now()
-        budgets = self._waiting.budgets(key, now, self._frozen(federated, observation))
+        budgets = self._waiting.budgets(key, now, self._frozen(federated, record, observation))
         was_away = self._looks.was_away(key)
         plan = plan_waves(
             record, rules, observation.clusters, wishes, now, http_problem, budgets, judged, was_away=was_away
@@ -153,14 +153,19 @@ class Reconciler:
         self._waiting.record(key, plan.disrupted, is_waiting=bool(plan.held))
         return plan
 
-    def _frozen(self, federated: Object, observation: Observation) -> dict[str, Blocked]:
-        """Return the clusters that get no new template now, with the freeze or suspension."""
+    def _frozen(self, federated: Object, record: Record, observation: Observation) -> dict[str, Blocked]:
+        """Return the clusters that get no new template now, with the freeze or suspension.
+
+        A cluster whose change was taken back returns to what it ran before, and no freeze holds that.
+        """
         found: dict[str, Blocked] = {}
         namespace, template = federated["metadata"].get("namespace", ""), federated["spec"]["template"]
         for cluster, seen in observation.clusters.items():
             if seen.live is None or seen.live == seen.wanted:
                 continue
-            if (frozen := self._freezes.find(federated, cluster, Change.UPDATES)) is not None:
+            is_back = cluster in record.clusters and record.clusters[cluster].good == seen.wanted
+            frozen = None if is_back else self._freezes.find(federated, cluster, Change.UPDATES)
+            if frozen is not None:
                 found[cluster] = Blocked(frozen.freeze, frozen.message, frozen.until)
             elif (suspended := self._suspensions.find(template, namespace, cluster)) is not None:
                 found[cluster] = Blocked("", suspended.message, suspended.until)
@@ -269,7 +274,7 @@ class Reconciler:
         patch = to_merge_patch(
             federated,
             with_overrides(federated, names.ROLLOUT_CONTROLLER, patches),
-            with_annotations(federated, _annotations(federated, plan.record, approved)),
+            with_annotations(federated, _annotations(federated, plan.record, approved, observation)),
         )
         if patch is not None:
             await self._objects.patch(key, federated, patch, writer=WRITER)
@@ -292,8 +297,17 @@ def _changed_and_unready(record: Record, observation: Observation) -> list[str]:
     return [name for name in changed if name in observation.unready][:_EXPLAINED_MAX]
 
 
-def _annotations(federated: Object, record: Record, approved: Mapping[str, str]) -> dict[str, str | None]:
+def _annotations(
+    federated: Object, record: Record, approved: Mapping[str, str], observation: Observation
+) -> dict[str, str | None]:
+    returning = {
+        name: revision
+        for name, revision in approved.items()
+        if name in record.clusters and name in observation.clusters
+        if record.clusters[name].good == revision != observation.clusters[name].live
+    }
     return {
+        names.RETURNING_REVISIONS: returning_annotation(returning),
         names.APPROVED_REVISIONS: to_annotation(approved),
         names.ROLLOUT_FAILURE: to_failure(federated, record.reason),
     }

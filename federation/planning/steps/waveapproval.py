@@ -23,6 +23,7 @@ class _Failure(msgspec.Struct):
 
 
 _APPROVED = AnnotationRecord(names.APPROVED_REVISIONS, dict[str, str])
+_RETURNING = AnnotationRecord(names.RETURNING_REVISIONS, dict[str, str])
 _FAILURE = AnnotationRecord(names.ROLLOUT_FAILURE, _Failure)
 
 
@@ -40,6 +41,17 @@ def approved_revisions(federated: Mapping[str, Any]) -> Mapping[str, str] | None
 def to_annotation(approved: Mapping[str, str]) -> str:
     """Return the annotation of the approved revisions."""
     return _APPROVED.text(dict(approved))
+
+
+def returning_annotation(returning: Mapping[str, str]) -> str | None:
+    """Return the annotation of the approved revisions that clusters ran before their present ones, None for none."""
+    return _RETURNING.text(dict(returning)) if returning else None
+
+
+def is_returning(federated: Mapping[str, Any], cluster: str) -> bool:
+    """Return whether what may be delivered to a cluster is what it ran before its present template."""
+    revision = (_RETURNING.of(federated) or {}).get(cluster)
+    return revision is not None and revision == (approved_revisions(federated) or {}).get(cluster)
 
 
 def to_failure(federated: Mapping[str, Any], reason: str) -> str | None:
