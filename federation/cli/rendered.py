@@ -12,6 +12,7 @@ import yaml
 
 from federation.apimachinery.errors import ConfigurationError, FederationError
 from federation.apimachinery.resources import Object, Resource
+from federation.planning.drift.foreign import describe_foreign
 from federation.planning.rendering.comparison import without_bookkeeping
 from federation.plans.kinds import ServedKinds, split_target
 from federation.terminal import candidates, flags
@@ -66,7 +67,8 @@ def diff_command(
 ) -> None:
     """Show how an object in the members differs from what is wanted.
 
-    Only fields that the federation owns are compared: - is what the member has, + what is wanted.
+    Only fields that the federation owns are compared: - is what the member has, + what is wanted. Fields that somebody
+    else set in a member are named if they decide whether, and on which nodes, pods run.
 
     Exit code: 0 no difference, 1 differences, 2 an error or a member that cannot be compared.
     """
@@ -133,7 +135,8 @@ def difference_code(item: Manifests) -> int:
         return UNKNOWN
     if item["wanted"] is None:  # a kept object is not wanted any more and stays
         return DIFFERENT if item["live"] is not None and item["status"] != "Kept" else SAME
-    return DIFFERENT if item["applied"] != "yes" or to_lines(item["live"], item["wanted"]) else SAME
+    is_other = item["applied"] != "yes" or bool(item.get("foreign"))
+    return DIFFERENT if is_other or to_lines(item["live"], item["wanted"]) else SAME
 
 
 def to_lines(before: Object | None, after: Object | None) -> list[str]:
@@ -168,6 +171,8 @@ def _text(item: Manifests, code: int) -> list[str]:
         why = item["error"] or "the control plane does not know what the member has"
         return [*head, f"  cannot be compared: {why}"]
     lines = to_lines(item["live"], item["wanted"])
+    if foreign := describe_foreign(tuple(item.get("foreign") or ())):
+        lines = [f"  {foreign}", *lines]
     if not lines:
         lines = ["  an earlier version is applied; fields that have left the template are still there"]
     return [*head, *lines]

@@ -11,6 +11,7 @@ from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.cli.applications.deliveryview import Delivery
+from federation.planning.drift.foreign import describe_foreign
 from federation.terminal.plaintext import to_age
 from federation.terminal.printing import make_table, print_field, print_table
 
@@ -57,6 +58,8 @@ def print_delivery(console: Console, delivery: Delivery) -> None:
             print_field(console, "next", f"{row['cluster']}: {following}")
         if until := row.get("toleratedUntil"):
             print_field(console, "taints", f"{row['cluster']}: {_describe_toleration(until, SystemClock().now())}")
+        if foreign := describe_foreign(tuple(row.get("foreign") or ())):
+            print_field(console, "others", f"{row['cluster']}: {foreign}")
         if drift := row.get("drift"):
             print_field(console, "drift", f"{row['cluster']}: {_describe_drift(drift)}")
 

@@ -233,7 +233,13 @@ def manifests_in(found: Found, row: ClusterDelivery, record: MemberRecord) -> di
 
     `record` is what is known of the object beyond the cluster's cache, such as an autoscaler that owns the replicas.
     """
-    item = {"cluster": row.cluster, "applied": row.applied, "status": row.status, "message": row.message}
+    item: dict[str, Any] = {
+        "cluster": row.cluster,
+        "applied": row.applied,
+        "status": row.status,
+        "message": row.message,
+        "foreign": list(row.foreign),
+    }
     live = found.observed.get(row.cluster)
     try:
         wanted = to_wanted(found, row.cluster, live, record) if row.is_placed else None

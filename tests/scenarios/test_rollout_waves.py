@@ -116,6 +116,23 @@ async def test_a_wave_that_never_becomes_ready_touches_no_other_cluster_and_roll
         await world.until_equal(lambda: progressing(world), ("True", "NewReplicaSetAvailable"))
 
 
+async def test_a_wave_names_what_somebody_in_a_member_set_that_keeps_it_waiting() -> None:
+    async with a_world() as world:
+        await start(world, CANARY)
+        paused = {"spec": {"paused": True}}
+        await world.members["east"].admin.patch(DEPLOYMENTS, "web", paused, namespace="default", field_manager="team")
+        await set_template(world, "nginx:1.28")
+        await world.until_equal(lambda: state(world), "RolledBack")
+        assert "somebody set spec.paused there" in (await rollout(world))["failure"]
+        await world.members["east"].admin.patch(
+            DEPLOYMENTS, "web", {"spec": {"paused": None}}, namespace="default", field_manager="team"
+        )
+        await set_template(world, "nginx:1.29")
+        await world.until_equal(lambda: images(world), dict.fromkeys(OLD, "nginx:1.29"))
+        await world.until_available("web", 8)
+        await world.until_equal(lambda: state(world), "Complete")
+
+
 async def test_a_restart_after_a_long_time_without_a_process_fails_no_wave() -> None:
     async with a_world() as world:
         await start(world, CANARY)

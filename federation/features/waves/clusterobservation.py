@@ -9,6 +9,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions, dotpaths
 from federation.apimachinery.resources import Object
 from federation.planning.aggregation.rules import RuleError
+from federation.planning.drift.foreign import describe_foreign, foreign_fields
 from federation.planning.failover.halts import fault_of
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.rendering.memberobject import Renderer, RenderError, content_hash
@@ -112,6 +113,9 @@ class Observer:
             assessed = Readiness(problem) if problem else self._assess(source, live_object, gate, type_, part)
             if assessed.problem and not problem and live_object is not None and _is_ready(source):
                 unready[cluster] = live_object
+            if assessed.problem and not problem and live_object is not None and live == wanted:
+                foreign = describe_foreign(foreign_fields(objects[cluster], live_object))
+                assessed = assessed._replace(problem="; ".join(filter(None, (assessed.problem, foreign))))
             before = ""
             if known is None and settled_renderer is not None:
                 before = _first_template(settled_renderer, part, cluster, templates)

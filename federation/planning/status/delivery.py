@@ -12,6 +12,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions, dotpaths
 from federation.apimachinery.clock import to_rfc3339
+from federation.planning.drift.foreign import foreign_fields
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.namespaces import is_never_synced
 from federation.planning.federatedobject.placements import effective_placement
@@ -42,6 +43,8 @@ class ClusterDelivery:
     status: str
     message: str
     rollout: Progress | None = None
+    foreign: tuple[str, ...] = ()
+    """Fields that somebody in the cluster has set and that keep the newest version from running as it is wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +133,22 @@ def _delivery(
     if reported is None and is_placed:
         obstacle = "earlier steps are pending" if is_pending else _obstacle(joined, is_readable=cluster in observed)
         message = message or obstacle
+    applied = _applied(digest, live, is_known=cluster in observed)
+    foreign: tuple[str, ...] = ()
+    if applied == "yes" and rendered is not None and live is not None:
+        foreign = foreign_fields(rendered.object, live)
     return ClusterDelivery(
         cluster,
         is_placed,
         wanted,
-        _applied(digest, live, is_known=cluster in observed),
+        applied,
         _ready(live, type_),
         str(entry.get("status") or ""),
         str(entry.get("message") or message),
         progress_of(type_, None if rendered is None else rendered.object, live)
         if cluster in observed and (rendered is not None or not is_placed)
         else None,
+        foreign,
     )
 
 
@@ -222,6 +230,8 @@ def _row_to_json(
     found = {"placed" if key == "is_placed" else key: value for key, value in asdict(row).items()}
     if row.rollout is None:
         del found["rollout"]
+    if not row.foreign:
+        del found["foreign"]
     if scaler:
         found["scaler"] = scaler
     if tolerated_until is not None:

@@ -71,6 +71,19 @@ def test_rows_tell_what_is_wanted_applied_and_ready() -> None:
     assert rows["west"] == ClusterDelivery("west", True, 2, "no", None, "CreationFailed", refusal, absent)
 
 
+def test_fields_of_others_are_named_where_the_newest_version_is_applied() -> None:
+    federated = _federated(("east",), {"cluster": "east", "status": "OK"}, east=4)
+    live = _live(federated, "east", readyReplicas=3)
+    paused = {**live, "spec": {**live["spec"], "paused": True}}
+    assert _rows(federated, {"east": paused})["east"].foreign == ("spec.paused",)
+    earlier = {**paused, "metadata": {**live["metadata"], "annotations": {}}}
+    assert _rows(federated, {"east": earlier})["east"].foreign == (), "it may be a field of an earlier version"
+    (row,) = delivery_to_json(federated, DEPLOYMENT, list(_rows(federated, {"east": paused}).values()), {}, {}, {})[
+        "clusters"
+    ]
+    assert row["foreign"] == ("spec.paused",)
+
+
 def test_an_earlier_version_is_outdated_and_no_cache_is_unknown() -> None:
     federated = _federated(("east", "west"), {"cluster": "east", "status": "UpdateTimedOut"}, east=4, west=2)
     live = _live(federated, "east")
