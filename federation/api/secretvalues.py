@@ -4,9 +4,13 @@ This is the one rule of what counts as a Secret. Encryption at rest, authorizati
 records of decisions and support bundles use it, so that a new kind needs no line anywhere. An object carries values of
 Secrets if at any depth, also inside texts that are JSON (such as the annotation `last-applied-configuration`),
 
-- a manifest of kind Secret has data, or
+- a manifest of kind Secret has data,
+- a text in another format than JSON, such as YAML, has a line `kind: Secret` and one with data, or
 - an override changes `/data` or `/stringData`. Its target may be a Secret whatever the selectors of its policy say,
   because a label of a Secret may name the policy.
+
+Such a text counts as a whole: it is not parsed, because every stored value passes here. Values that are compressed or
+encoded in yet another way are not recognized.
 
 The kinds in `secretkinds.py` hold Secrets by their nature; their content need not be looked at.
 
@@ -30,8 +34,13 @@ _RULES = "overrideRules"
 _POINTERS = ("path", "fieldPath", "imagePath")
 _CHANGES = frozenset({"value", "json", "yaml", "operations"})
 """Fields of an override with what it writes."""
-_HINT = re.compile(rb'Secret\\*"|\\*"/(?:data|stringData|binaryData)[/"\\]', re.IGNORECASE)
+_HINT = re.compile(
+    rb'Secret\\*"|\\*"/(?:data|stringData|binaryData)[/"\\]|kind[\\"\']* *:[ \\"\']*Secret\b', re.IGNORECASE
+)
 """All objects that carry values have this in their bytes, and few others: those need not be parsed."""
+_MANIFEST_TEXT = re.compile(r"""(?:^|[\s{,"'])kind["']? *: *["']?Secret["']? *(?:$|[\s,}#])""", re.MULTILINE)
+_DATA_TEXT = re.compile(r"""(?:^|[\s{,"'])(?:data|stringData|binaryData)["']? *:""", re.MULTILINE | re.IGNORECASE)
+_WORD = re.compile(r"[^\s\"'{},:]+")
 _ABSENT = object()
 _Leaf = Callable[[Any, Any], Any]
 """Returns what replaces a value of a Secret, from it and from the value at the same place of another object."""
@@ -51,11 +60,13 @@ def secret_values(obj: object) -> Iterator[bytes]:
     """Yield the values of Secrets that an object carries: as they are, and decoded from base64."""
     for value in _found(obj):
         text = value if isinstance(value, str) else orjson.dumps(value).decode()
-        yield text.encode(errors="replace")
-        try:
-            yield base64.b64decode(text, validate=True)
-        except ValueError:
-            continue
+        data = _DATA_TEXT.search(text) if _is_manifest(text) else None
+        for each in [text] if data is None else [text, *_WORD.findall(text, data.end())]:
+            yield each.encode(errors="replace")
+            try:
+                yield base64.b64decode(each, validate=True)
+            except ValueError:
+                continue
 
 
 def without_secret_values(value: Any) -> Any:
@@ -132,11 +143,18 @@ def _points_into_data(pointer: object) -> bool:
 
 
 def _in_text(text: str, other: Any, leaf: _Leaf) -> str:
-    """Return a text that is JSON without the values that it carries; any other text as it is."""
+    """Return a text without the values that it carries: one that is not JSON has none, or is one as a whole."""
     if (parsed := _parsed(text)) is _ABSENT:
-        return text
+        return leaf(text, other) if _is_manifest(text) else text
     replaced = _walk(parsed, _parsed(other) if isinstance(other, str) else _ABSENT, leaf)
     return text if replaced == parsed else orjson.dumps(replaced).decode()
+
+
+def _is_manifest(text: str) -> bool:
+    """Return whether a text has a manifest of a Secret with data, in whatever format."""
+    if "Secret" not in text:
+        return False
+    return _MANIFEST_TEXT.search(text) is not None and _DATA_TEXT.search(text) is not None
 
 
 def _parsed(text: str) -> Any:

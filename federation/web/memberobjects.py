@@ -2,24 +2,34 @@
 
 The control plane reads them with its own credentials, so the path needs two permissions: `get` on
 `federatedclusters/proxy` of the cluster, as `nodes/proxy` in Kubernetes, and the right to read the kind in that
-namespace of the host. Permission for the path alone is not enough. Only federated kinds are read.
+namespace of the host. Permission for the path alone is not enough. Only federated kinds are read. Objects that carry
+values of Secrets need the right to read Secrets there, too: an import of them without the values would overwrite these.
 """
 
 from functools import partial
 from typing import Annotated, Any
 
+import orjson
 from fastapi import FastAPI, Query, Request, Response
 
 from federation.api.resources import FEDERATED_CLUSTERS
+from federation.api.secretvalues import carries_secret_values
 from federation.apimachinery import nameformats
-from federation.apimachinery.errors import BadRequest, ClusterError, NotFound, ServiceUnavailable, is_kind_missing
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.errors import (
+    BadRequest,
+    ClusterError,
+    Forbidden,
+    NotFound,
+    ServiceUnavailable,
+    is_kind_missing,
+)
+from federation.apimachinery.resources import SECRETS, Object, Resource
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.client.client import Client
 from federation.client.servedversion import in_served_version
 from federation.web.delivery import DeliveryView
-from federation.web.requests import ServedKinds, json_response, required_permissions
+from federation.web.requests import ServedKinds, json_response, may_list, required_permissions
 
 PATH = "/federation/v1/memberobjects"
 _OBJECTS_MAX = 200
@@ -67,7 +77,18 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
             raise NotFound(f"cluster {cluster} {lacks}", details={"name": name, "kind": resource.plural}) from error
         except ClusterError as error:
             raise ServiceUnavailable(f"cluster {cluster} does not answer: {error}") from error
+        if carriers := [item for item in items if resource != SECRETS and carries_secret_values(orjson.dumps(item))]:
+            await _check_carriers(request, carriers, where)
         return json_response(200, {"kind": "MemberObjectList", "items": items})
+
+
+async def _check_carriers(request: Request, carriers: list[Object], namespace: str) -> None:
+    """Raise Forbidden unless the user may list Secrets in the namespace."""
+    if await may_list(request, SECRETS, namespace):
+        return
+    title = f"{carriers[0]['kind'].lower()}/{carriers[0]['metadata']['name']}"
+    where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+    raise Forbidden(f"{title} carries values of secrets, which the user cannot list {where}")
 
 
 async def _read(client: Client, namespace: str, name: str, selector: str, resource: Resource) -> list[Object]:

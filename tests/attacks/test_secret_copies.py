@@ -15,18 +15,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
+import orjson
 import pytest
+from tests.support.crawling import Frontier
 from tests.support.encryption import write_keys
 from tests.support.federation import Federation, eventually, fedctl, log_of, start_federation
-from tests.support.manifests import a_policy
+from tests.support.manifests import a_deployment, a_policy
 from tests.support.rest import APPLY, JSON_PATCH, Api, Refused
 from tests.support.rest import MERGE as MERGE_PATCH
-from tests.support.tenants import FEDERATED, MERGE, OURS, rule, tenants
+from tests.support.tenants import FEDERATED, MERGE, OURS, RBAC, rule, tenants
 from tests.support.world import a_world
+from tests.unit.apiserver.conftest import connect
+from tests.unit.web.test_delivery import served
 
 from federation.api.resources import COLLECTED_STATUSES, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
+from federation.api.secretvalues import carries_secret_values, secret_values, without_secret_values
 from federation.apimachinery.connection import Connection
-from federation.apimachinery.resources import EVENTS, SECRETS, Object
+from federation.apimachinery.resources import DEPLOYMENTS, EVENTS, SECRETS, Object
+from federation.apimachinery.wellknown import AUTHENTICATED
+from federation.apiserver.auth.clientcertificates import Peer
 from federation.client.kubeconfig import load_kubeconfig
 from federation.journal.decisions import DecisionFilter
 from federation.planning.status.collection import collect
@@ -104,6 +112,30 @@ async def test_copies_are_read_only_by_those_who_read_the_secret(
         assert HIDDEN not in printed.out + printed.err
 
 
+@pytest.mark.parametrize(
+    ("text", "is_manifest"),
+    [
+        ("kind: Secret\ndata: {a: dG9wc2VjcmV0}", True),
+        ("# a chart\nkind: 'Secret'\ntype: Opaque\nstringData:\n  a: topsecret9\n", True),
+        ('{kind: Secret, data: {a: "topsecret9"}}', True),
+        ('{"kind": "Secret",\n"data": {"a": "topsecret9"},}', True),
+        ('{"kind":"ConfigMap"}\n{"kind":"Secret","stringData":{"a":"topsecret9"}}', True),
+        ("kind: SecretStore\ndata: none", False),
+        ("kind: Secret", False),
+        ("a Secret has data: yes", False),
+        ("kind: ConfigMap\ndata: {a: b}", False),
+    ],
+)
+def test_a_manifest_in_another_format_counts_as_a_whole(text: str, is_manifest: bool) -> None:
+    obj = {"kind": "Work", "spec": {"text": text, "more": ["plain"]}}
+    for stored in (orjson.dumps(obj), orjson.dumps({"kind": "List", "text": orjson.dumps(obj).decode()})):
+        assert carries_secret_values(stored) is is_manifest
+    shown = without_secret_values(obj)
+    assert shown["spec"] == {"text": "***" if is_manifest else text, "more": ["plain"]}
+    found = set(secret_values(obj))
+    assert not is_manifest or found & {b"topsecret", b"topsecret9"}
+
+
 def test_a_collected_status_shows_only_public_fields_of_a_secret() -> None:
     fields = [("data",), ("stringData",), ("metadata",), ("metadata", "annotations"), ("metadata", "managedFields")]
     collected, error = collect(SECRET, [*fields, ("metadata", "name"), ("kind",)], holds_secrets=True)
@@ -111,6 +143,36 @@ def test_a_collected_status_shows_only_public_fields_of_a_secret() -> None:
     assert HIDDEN not in error
     assert all(".".join(path) in error for path in fields)
     assert collect({"kind": "ConfigMap", "data": {"a": "1"}}, [("data",)])[0] == {"data": {"a": "1"}}
+
+
+async def test_an_object_of_a_member_that_carries_values_is_read_with_the_right_to_read_secrets(tmp_path: Path) -> None:
+    """The control plane reads it with its own credentials: `/federation/v1/memberobjects`, of any federated kind."""
+    path = "/federation/v1/memberobjects?cluster=east&group=apps&kind=Deployment&namespace=default"
+    async with a_world() as world, served(world, tmp_path) as (parts, admin):
+        carrier = a_deployment("carrier")
+        carrier["metadata"]["annotations"] = {"example.com/manifest": json.dumps(SECRET), "text": in_yaml(HIDDEN)}
+        for each in (carrier, a_deployment("plain")):
+            await world.members["east"].admin.create(DEPLOYMENTS, each)
+        proxy = rule("get", "federatedclusters/proxy")
+        await admin.post(f"{RBAC}/clusterroles", json={"metadata": {"name": "proxy"}, "rules": [proxy]})
+        for name, where in (("proxy", "clusterrolebindings"), ("view", "namespaces/default/rolebindings")):
+            reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+            subject = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "viewer"}
+            body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
+            assert (await admin.post(f"{RBAC}/{where}", json=body)).status_code == 201
+        async with connect(parts.app, Peer("viewer", (AUTHENTICATED,))) as viewer:
+
+            async def may_read() -> bool:
+                return (await viewer.get(f"{path}&name=plain")).status_code == 200
+
+            await world.until(may_read)
+            for refused in (await viewer.get(f"{path}&name=carrier"), await viewer.get(path)):
+                assert refused.status_code == 403, refused.text
+                assert "carries values of secrets" in refused.json()["message"]
+                assert HIDDEN not in refused.text
+        assert HIDDEN in (await admin.get(f"{path}&name=carrier")).text
+        for name in ("carrier", "plain"):
+            await world.members["east"].admin.delete(DEPLOYMENTS, name, "default")
 
 
 # Values in all kinds, and all places where they could be read
@@ -168,6 +230,11 @@ def secret(name: str, value: str, **labels: str) -> dict[str, Any]:
         "metadata": {"name": name, "namespace": "default", "labels": {**_PLACED, **labels}},
         "data": {"password": value},
     }
+
+
+def in_yaml(value: str) -> str:
+    """Return the manifest of a Secret in YAML, as charts and operators have it in a text."""
+    return f"apiVersion: v1\nkind: Secret\nmetadata:\n  name: x\ndata:\n  password: {value}\n"
 
 
 def plant(api: Api, canary: Canaries) -> None:
@@ -245,8 +312,13 @@ def plant_other_kinds(api: Api, canary: Canaries) -> None:
         },
     }
     api.send("POST", "/apis/types.kubefed.io/v1beta1/namespaces/default/federatedsecrets", federated)
-    revision = {"metadata": {"name": "revision"}, "revision": 1, "data": secret("x", canary("revision"))}
-    api.send("POST", "/apis/apps/v1/namespaces/default/controllerrevisions", revision)
+    revisions = "/apis/apps/v1/namespaces/default/controllerrevisions"
+    for name, data in (
+        ("revision", secret("x", canary("revision"))),
+        ("revision-yaml", {"manifests": in_yaml(canary("revision-yaml"))}),
+    ):
+        api.send("POST", revisions, {"metadata": {"name": name}, "revision": 1, "data": data})
+    api.send("POST", POLICIES, policy("yaml-text", overrides(in_yaml(canary("yaml-text")), path="/spec/values")))
     names = {"plural": "works", "singular": "work", "kind": "Work"}
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     version = {"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
@@ -261,7 +333,7 @@ def plant_other_kinds(api: Api, canary: Canaries) -> None:
         "apiVersion": "example.com/v1",
         "kind": "Work",
         "metadata": {"name": "work"},
-        "spec": {"manifests": [secret("x", canary("work"))]},
+        "spec": {"manifests": [secret("x", canary("work"))], "more": f"---\n{in_yaml(canary('work-yaml'))}"},
     }
     url = "/apis/example.com/v1/namespaces/default/works"
     eventually(lambda: _is_posted(api, url, work), bool)
@@ -283,11 +355,11 @@ def _is_posted(api: Api, url: str, obj: dict[str, Any]) -> bool:
     return True
 
 
-def viewer(api: Api, name: str, *, everywhere: bool = False) -> Api:
+def viewer(api: Api, name: str, *, everywhere: bool = False, role: str = "view") -> Api:
     """Return a client of a new ServiceAccount with the role `view`, and with reports."""
     api.send("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": name}})
     subject = {"kind": "ServiceAccount", "name": name, "namespace": "default"}
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
     scope = "clusterrolebindings" if everywhere else "namespaces/default/rolebindings"
     binding = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
     api.send("POST", f"/apis/rbac.authorization.k8s.io/v1/{scope}", binding)
@@ -312,6 +384,22 @@ def readable(api: Api, root: Api) -> Iterator[tuple[str, bytes]]:
                 yield from _answers(api, f"{base}/{plural}")
     for path in ("decisions?limit=500", "objects", "capacity", "history", "queuehistory", "rollouts", "policies"):
         yield from _answers(api, f"/federation/v1/{path}")
+
+
+def pages(api: Api) -> Iterator[tuple[str, bytes]]:
+    """Yield the pages of the web UI and their lists as files: those that the links lead a user with a token to."""
+    connection = api.connection
+    origin = {"origin": connection.server}
+    with httpx.Client(
+        base_url=connection.server, verify=connection.to_tls() or True, headers=origin, timeout=90, trust_env=False
+    ) as page:
+        form = {"token": connection.token, "next": "/ui/overview"}
+        assert page.post("/ui/login", data=form).status_code == 303
+        frontier = Frontier(of_a_form_max=12)
+        for link in frontier:
+            answer = page.get(link)
+            frontier.add(answer.text)
+            yield f"{answer.status_code} {link}", answer.content
 
 
 def _reads(api: Api, root: Api, url: str, subresource: str) -> Iterator[tuple[str, bytes]]:
@@ -383,11 +471,12 @@ def test_the_role_view_reads_no_value_of_a_secret(running: Federation, canary: C
         own = viewer(root, f"viewer-{everywhere}".lower(), everywhere=everywhere)
         with contextlib.closing(own):
             eventually(lambda: own.http.get(POLICIES).status_code, lambda code: code == 200)
-            answers = dict(readable(own, root))
+            answers = dict(readable(own, root)) | dict(pages(own))
             found = {url: canary.found_in(body) for url, body in answers.items()}
     if report := _report(found):
         pytest.fail(report)
     assert len([url for url in answers if url.startswith("200")]) > 50
+    assert len([url for url in answers if url.startswith("200 /ui/")]) > 15
 
 
 @pytest.mark.slow("a federation with an audit log and encryption, and all its outputs")
@@ -411,10 +500,16 @@ def test_no_file_or_output_has_a_value_of_a_secret(running: Federation, canary: 
         "why": fedctl("why", "secret", "failing", *kubeconfig, check=False).stdout,
         "manifests": fedctl("render", "secret/kubefed", "--cluster", "member-1", *kubeconfig, check=False).stdout,
         "differences": fedctl("diff", "secret/kubefed", *kubeconfig, check=False).stdout,
+        "twin": fedctl("twin", "--for", "10s", "-o", "json", *kubeconfig, check=False).stdout,
         "records": fedctl("replay", "--since", "1h", "-o", "json", *kubeconfig, check=False).stdout,
     }
-    assert all(outputs[name] for name in ("plan", "plan as JSON", "why", "manifests", "records")), outputs
+    assert all(outputs[name] for name in ("plan", "plan as JSON", "why", "manifests", "records", "twin")), outputs
     with contextlib.closing(root_of(running)) as root:
+        administrator = viewer(root, "administrator", everywhere=True, role="cluster-admin")
+        with contextlib.closing(administrator):
+            eventually(lambda: administrator.http.get("/api/v1/nodes").status_code, lambda code: code == 200)
+            outputs |= {link: text.decode(errors="replace") for link, text in pages(administrator)}
+            assert len([link for link in outputs if link.startswith("200 /ui/act/")]) > 20
         for path in ("/metrics", "/api/v1/events", "/federation/v1/decisions?limit=500", "/readyz?verbose"):
             outputs[path] = root.http.get(path).text
         root.send("GET", f"{_SECRETS}/labelled")

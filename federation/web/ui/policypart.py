@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from federation.api.resources import POLICIES
+from federation.api.secretvalues import without_secret_values
 from federation.apimachinery.errors import ApiError
 from federation.apimachinery.resources import Resource
 from federation.planning.waves.policychanges import ChangeRecord, record_of
@@ -56,6 +57,7 @@ async def read_policy(page: Page, resource: Resource, policy: Mapping[str, Any])
 
 
 def spec_text(source: Mapping[str, Any]) -> str:
-    """Return the spec of an object as YAML, cut at a limit."""
-    text = yaml.dump(source.get("spec"), Dumper=yaml.CSafeDumper, sort_keys=False, width=120, allow_unicode=True)
+    """Return the spec of an object as YAML, without values of Secrets and cut at a limit."""
+    spec = without_secret_values(source).get("spec")
+    text = yaml.dump(spec, Dumper=yaml.CSafeDumper, sort_keys=False, width=120, allow_unicode=True)
     return str(text)[:_YAML_BYTES_MAX]

@@ -9,6 +9,7 @@ import yaml
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, KRUISE_GROUP
+from federation.api.secretvalues import carries_secret_values
 from federation.apimachinery import dotpaths, nameformats
 from federation.apimachinery.amounts import to_count
 from federation.apimachinery.clock import parse_rfc3339, to_rfc3339
@@ -164,6 +165,12 @@ def _yaml_text(obj: Mapping[str, Any]) -> str:
     return str(yaml.dump(shown, Dumper=yaml.CSafeDumper, sort_keys=False, width=120, allow_unicode=True))
 
 
+def _has_yaml(subject: Subject) -> bool:
+    """Return whether the object can be edited as YAML: it is not too large, and shows no values of Secrets."""
+    stored = orjson.dumps(subject.obj)
+    return subject.key != ("", "Secret") and len(stored) <= YAML_BYTES_MAX and not carries_secret_values(stored)
+
+
 def _to_yaml_edit(subject: Subject, form: Form) -> Edit:
     text = required(form, "yaml", "YAML").replace("\r\n", "\n")
     if len(text.encode()) > YAML_BYTES_MAX:
@@ -289,7 +296,7 @@ ACTIONS: Sequence[Action] = (
         "yaml",
         "Edit YAML",
         "Write it",
-        lambda subject: subject.key != ("", "Secret") and len(orjson.dumps(subject.obj)) <= YAML_BYTES_MAX,
+        _has_yaml,
         _to_yaml_edit,
         lambda _: "Nothing is written before you have seen the difference.",
         lambda subject: (Field("yaml", "Manifest", "yaml", _yaml_text(subject.obj)),),
