@@ -130,6 +130,114 @@ REACHES = (
         "test_kubefed.py",
     ),
 )
+
+
+class Shared(NamedTuple):
+    """What many tenants share: what of a tenant enters its decisions, what that can do to others, and the test."""
+
+    title: str
+    enters: str
+    verdict: str
+    test: str
+
+
+SHARED = (
+    Shared(
+        "[waves](policy-changes.md) of a cluster-wide policy",
+        "health of the workloads that it places; policies of their namespaces",
+        "what was unhealthy before, is new, or was changed since by its users proves nothing",
+        "attacks/test_policy_changes.py",
+    ),
+    Shared(
+        "objectives of such a wave",
+        "metrics of its workloads",
+        "50 objects are measured, from each namespace in turn",
+        "attacks/test_policy_changes.py",
+    ),
+    Shared(
+        "gates of a rollout", "answers of an address", "decide about its own rollout", "attacks/test_gate_addresses.py"
+    ),
+    Shared(
+        "[ClusterDisruptionBudgets](failover.md#budgets-for-clusters)",
+        "waves of FederatedRollouts",
+        "hold a drain or a wave of others for an hour at most",
+        "attacks/test_cluster_rules.py",
+    ),
+    Shared(
+        "`Free` and `Waiting` of a cluster, scores, [taint policies](clusterrules.md)",
+        "requests of pods",
+        "what no node can run counts nowhere; what waits in a namespace, for a quarter at most",
+        "attacks/test_cluster_rules.py",
+    ),
+    Shared(
+        "health of a cluster",
+        "objects that a member has",
+        "not ready above 200,000 objects or 1 GiB; nothing leaves it then. Quotas bound a namespace",
+        "attacks/test_member_limits.py",
+    ),
+    Shared(
+        "rate of [failover](failover.md)",
+        "replicas in lost clusters, `schedulingPriority`",
+        "a namespace uses half of it at most",
+        "unit/planning/failover/test_pace.py",
+    ),
+    Shared("halts of failover", "nothing", "lost clusters are counted", "unit/planning/failover/test_halts.py"),
+    Shared(
+        "[guard](guard.md) over moves",
+        "objects in a cluster, or of a policy or profile",
+        "what its users wish does not count. Many objects raise the number of which a fifth may move, see below",
+        "scenarios/test_guard.py",
+    ),
+    Shared(
+        "guard over deletions of data",
+        "claims",
+        "are counted per namespace",
+        "scenarios/test_guard.py",
+    ),
+    Shared(
+        "order of decisions",
+        "`schedulingPriority`",
+        "order only; every eighth decision is for what has waited longest",
+        "unit/runtime/test_workqueue.py",
+    ),
+    Shared(
+        "[JobQueues](queues.md) and their cohorts",
+        "jobs",
+        "quotas, lending limits and fair shares of administrators",
+        "attacks/test_job_queues.py",
+    ),
+    Shared(
+        "[preemption](preemption.md), which is off by default",
+        "PriorityClass of a Deployment",
+        "lower ones give way within their own budgets, see below",
+        "scenarios/test_preemption.py",
+    ),
+    Shared(
+        "affinity of workloads",
+        "rules of its policies",
+        "find workloads of the own namespace only",
+        "attacks/test_workload_affinity.py",
+    ),
+    Shared(
+        "quotas",
+        "workloads, overrides",
+        "of the own namespace only",
+        "attacks/test_namespace_quota.py",
+    ),
+    Shared(
+        "[suspensions](suspensions.md)",
+        "DeliverySuspensions",
+        "creations and updates of objects in the own namespace, not of the Namespace",
+        "attacks/test_suspensions.py",
+    ),
+    Shared(
+        "time of the API server",
+        "requests, plans, replays, watches",
+        "a fifth of the time; one plan or replay at a time",
+        "attacks/test_loop_time.py",
+    ),
+)
+"""Every place where objects of one tenant are part of a decision about others."""
 CONTAINED = (
     "configmaps",
     "events",
@@ -175,10 +283,23 @@ it. The tests are in `tests/attacks`.
 | kinds | can | bounded by | test |
 |---|---|---|---|
 """
+_SHARED = """
+## What decides about several tenants
+
+Each place where objects of one tenant are part of a decision about objects of others. The tests are below `tests`.
+
+| decision | what of a tenant enters it | what it can do to others | test |
+|---|---|---|---|
+"""
 _TAIL = """
-Not bounded, as in Kubernetes: a PodDisruptionBudget that allows nothing keeps its pods in a cluster that is drained,
-and a workload that its users make unready inside its pods counts in a
-[wave](policy-changes.md#what-proves-nothing) of a cluster-wide policy.
+Not bounded, as in Kubernetes: a PodDisruptionBudget that allows nothing keeps its pods in a cluster that is drained; a
+workload that its users make unready inside its pods counts in a [wave](policy-changes.md#what-proves-nothing) of a
+cluster-wide policy; and with preemption turned on, a workload may name any PriorityClass: restrict it with an admission
+policy.
+
+Not bounded, ours: the guard holds the moves of a cause that are more than a fifth of its objects. A tenant with most of
+the objects in a cluster raises that number, so more objects of others move before a hold. Give namespaces quotas of
+objects, or lower `guard_share`.
 
 ## Outside of the kinds
 
@@ -295,7 +416,8 @@ def render() -> str:
         f"| {', '.join(f'`{kind}`' for kind in each.kinds)} | {each.word} | {each.bound} | `{each.test}` |\n"
         for each in REACHES
     )
-    return f"{_HEAD}{text}{_REACHES}{reaches}{_TAIL}"
+    shared = "".join(f"| {each.title} | {each.enters} | {each.verdict} | `{each.test}` |\n" for each in SHARED)
+    return f"{_HEAD}{text}{_REACHES}{reaches}{_SHARED}{shared}{_TAIL}"
 
 
 def main(arguments: list[str]) -> int:

@@ -14,7 +14,8 @@ encoded in yet another way are not recognized.
 
 The kinds in `secretkinds.py` hold Secrets by their nature; their content need not be looked at.
 
-Decision: docs/decisions/0250-what-carries-a-secret-is-a-secret.md
+Decisions: docs/decisions/0250-what-carries-a-secret-is-a-secret.md,
+docs/decisions/0257-a-manifest-in-a-text-counts-as-a-whole.md
 """
 
 import base64

@@ -19,6 +19,7 @@ from federation.api.resources import (
     PROPAGATION_POLICIES,
 )
 from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.features.waves.policies.reconcile import _sample
 from federation.planning.waves.policychanges import SPEC_BYTES_MAX
 from federation.simulator.controllers.names import SIMULATOR_READY
 
@@ -239,3 +240,12 @@ async def test_a_workload_that_its_users_have_paused_holds_no_change_of_its_temp
         assert policy["status"]["changeRollout"]["state"] == "Complete"
         await world.merge(DEPLOYMENTS, "web-1", {"spec": {"paused": False}})
         await world.settle()
+
+
+def test_objectives_of_a_wave_are_measured_in_each_namespace_in_turn() -> None:
+    """A thousand objects of a tenant are a part of what is measured, and not all of it."""
+    own = [f"rival/web-{number:04}" for number in range(1000)]
+    others = [f"team-{number}/web" for number in range(30)]
+    found = _sample([*own, *others])
+    assert set(others) < set(found)
+    assert len([each for each in found if each in own]) == 20

@@ -179,6 +179,7 @@ def test_what_tenants_write_is_reviewed_for_its_effect_on_others() -> None:
     assert (reaching | set(tenancy.CONTAINED)) - written == set(), "no tenant writes it"
     assert not reaching & set(tenancy.CONTAINED)
     assert [reach.test for reach in tenancy.REACHES if not (ATTACKS / reach.test).is_file()] == []
+    assert [each.test for each in tenancy.SHARED if not (ATTACKS.parent / each.test).is_file()] == []
 
 
 def test_no_party_writes_anything_beyond_its_namespace() -> None:
