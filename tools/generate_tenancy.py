@@ -286,7 +286,7 @@ it. The tests are in `tests/attacks`.
 _SHARED = """
 ## What decides about several tenants
 
-Each place where objects of one tenant are part of a decision about objects of others. The tests are below `tests`.
+Each place where objects of one tenant are part of a decision about objects of others.
 
 | decision | what of a tenant enters it | what it can do to others | test |
 |---|---|---|---|
@@ -416,7 +416,7 @@ def render() -> str:
         f"| {', '.join(f'`{kind}`' for kind in each.kinds)} | {each.word} | {each.bound} | `{each.test}` |\n"
         for each in REACHES
     )
-    shared = "".join(f"| {each.title} | {each.enters} | {each.verdict} | `{each.test}` |\n" for each in SHARED)
+    shared = "".join(f"| {each.title} | {each.enters} | {each.verdict} | `tests/{each.test}` |\n" for each in SHARED)
     return f"{_HEAD}{text}{_REACHES}{reaches}{_SHARED}{shared}{_TAIL}"
 
 
