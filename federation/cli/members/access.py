@@ -35,7 +35,7 @@ class Member:
     def __init__(self, host: "HTTPClient", name: str, patience_s: float) -> None:
         self.name = name
         self._host = host
-        self._patience_s = patience_s
+        self.patience_s = patience_s
         self._path = FEDERATED_CLUSTERS.path("", name, "proxy")
 
     async def read(self, target: str, accept: str = JSON) -> Object:
@@ -74,15 +74,15 @@ class Member:
         self, method: str, target: str, accept: str, *, idle_s: float | None = None
     ) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
         headers = [("Accept", accept), ("User-Agent", "fedctl"), ("Accept-Encoding", "identity"), *self._impersonated()]
-        head = asyncio.timeout(self._patience_s)
+        head = asyncio.timeout(self.patience_s)
         try:
             async with head, self._host.delegate.exchange(method, self._path + target, headers, None) as answer:
                 head.reschedule(None)
-                limit_s = idle_s or self._patience_s
+                limit_s = idle_s or self.patience_s
                 yield answer.status, until_idle(answer.body, limit_s, lambda: self._silent(limit_s))
         except TimeoutError:
             if head.expired():
-                raise self._silent(self._patience_s) from None
+                raise self._silent(self.patience_s) from None
             raise
 
     def websocket(self, target: str, subprotocols: Sequence[str]) -> AbstractAsyncContextManager[MemberSocket]:

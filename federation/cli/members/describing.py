@@ -26,7 +26,7 @@ def describe_command(
     selector: flags.Selector = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
-    timeout: memberflags.Patience = 2,
+    timeout: memberflags.Patience = None,
 ) -> None:
     """Describe objects of the members: fields, conditions and events.
 

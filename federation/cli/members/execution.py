@@ -45,7 +45,7 @@ def exec_command(
     namespace: flags.Namespace = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
-    timeout: memberflags.Patience = 2,
+    timeout: memberflags.Patience = None,
 ) -> None:
     """Run a command in a container of a member.
 

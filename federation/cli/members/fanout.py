@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from federation.api.names import CLUSTER_READY
 from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery import conditions
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError, Forbidden
 from federation.cli.members.access import Member
 from federation.terminal.kubeconfigcontext import get_json
@@ -22,6 +24,8 @@ T = TypeVar("T")
 _CLUSTERS = "/federation/v1/clusters"
 PARTIAL = 3
 """The exit code when some members gave no answer and others did."""
+_PATIENCE_S, _LITTLE_PATIENCE_S = 10.0, 2.0
+"""How long a member may be silent, and one that is not ready."""
 _CONCURRENT_MAX = 64
 _NAMES_MAX = 5
 
@@ -41,20 +45,23 @@ class Answers(Generic[T]):
         return PARTIAL if self.values else 1
 
 
-async def find_members(host: "HTTPClient", wanted: Sequence[str], patience_s: float, namespace: str) -> list[Member]:
+async def find_members(
+    host: "HTTPClient", wanted: Sequence[str], patience_s: float | None, namespace: str
+) -> list[Member]:
     """Return the members with these names. Without names: all, or those of the namespace for users who see no more.
 
     Names are not looked up: who may use the proxy of one cluster need not have the right to list clusters.
     """
-    names = list(dict.fromkeys(name for text in wanted for name in text.split(",") if name))
-    if not names:
-        names = await _all_names(host, namespace)
-    return [Member(host, name, patience_s) for name in names]
+    named = dict.fromkeys((name for text in wanted for name in text.split(",") if name), _PATIENCE_S)
+    patience = named or await _all(host, namespace)
+    return [Member(host, name, patience_s or usual_s) for name, usual_s in patience.items()]
 
 
-async def _all_names(host: "HTTPClient", namespace: str) -> list[str]:
+async def _all(host: "HTTPClient", namespace: str) -> dict[str, float]:
+    """Return the members, and how long each may be silent."""
     try:
-        names = sorted(str(item["metadata"]["name"]) for item in (await host.list(FEDERATED_CLUSTERS)).items)
+        clusters = {str(item["metadata"]["name"]): item for item in (await host.list(FEDERATED_CLUSTERS)).items}
+        names = {name: _LITTLE_PATIENCE_S if _is_silent(clusters[name]) else _PATIENCE_S for name in sorted(clusters)}
     except Forbidden as refusal:
         if not namespace:
             raise Forbidden(f"{refusal.message}; name a namespace that you have a role in, with -n") from refusal
@@ -62,12 +69,17 @@ async def _all_names(host: "HTTPClient", namespace: str) -> list[str]:
             found: Any = await get_json(host, _CLUSTERS, {"namespace": namespace})
         except Forbidden as second:
             raise Forbidden(f"{refusal.message}; {second.message}") from second
-        names = [str(item["name"]) for item in found.get("items") or ()]
+        names = {str(item["name"]): _PATIENCE_S for item in found.get("items") or ()}
         if not names:
             raise ConfigurationError(f"nothing of namespace {namespace} is placed in a cluster") from refusal
     if not names:
         raise ConfigurationError("no member clusters; add one with: fedctl join NAME --kubeconfig FILE")
     return names
+
+
+def _is_silent(cluster: Mapping[str, Any]) -> bool:
+    ready = conditions.find((cluster.get("status") or {}).get("conditions"), CLUSTER_READY)
+    return ready is not None and ready.get("status") != "True"
 
 
 async def ask(members: Sequence[Member], question: Callable[[Member], Awaitable[T]]) -> Answers[T]:

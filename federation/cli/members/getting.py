@@ -39,7 +39,7 @@ def get_command(
     watch: flags.Watch = False,
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
-    timeout: memberflags.Patience = 2,
+    timeout: memberflags.Patience = None,
     output: flags.ListFormat = "table",
 ) -> None:
     """List objects of the members, with the cluster that each is in.

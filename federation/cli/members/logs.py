@@ -54,7 +54,7 @@ def logs_command(
     selector: flags.Selector = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
-    timeout: memberflags.Patience = 2,
+    timeout: memberflags.Patience = None,
 ) -> None:
     """Print logs of pods in the members, each line with its cluster and pod.
 

@@ -29,7 +29,8 @@ class Scope:
     clusters: Sequence[str] = ()
     """Names of members; none for all."""
     selector: str = ""
-    patience_s: float = 2.0
+    patience_s: float | None = None
+    """How long a member may be silent; None for a time that depends on its readiness."""
 
 
 def split_words(words: Sequence[str]) -> tuple[str, str]:

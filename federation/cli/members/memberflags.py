@@ -24,12 +24,12 @@ Clusters = Annotated[
     ),
 ]
 Patience = Annotated[
-    float,
+    float | None,
     typer.Option(
         "--timeout",
         metavar="SECONDS",
         min=0.1,
-        help="How long a member may be silent before it counts as not answering.",
+        help="How long a member may be silent before it counts as not answering [10; 2 for one that is not ready].",
     ),
 ]
 Container = Annotated[
@@ -46,7 +46,7 @@ def to_pods(target: str) -> tuple[str, str]:
 
 
 def to_scope(
-    namespace: str, clusters: list[str] | None, selector: str, timeout: float, name: object, *, everywhere: bool
+    namespace: str, clusters: list[str] | None, selector: str, timeout: float | None, name: object, *, everywhere: bool
 ) -> Scope:
     """Return the scope of the options; `name` is true if objects are named."""
     if name and (selector or everywhere):

@@ -37,7 +37,7 @@ def top_command(
     ] = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
-    timeout: memberflags.Patience = 2,
+    timeout: memberflags.Patience = None,
     output: flags.OutputFormat = "table",
 ) -> None:
     """Show the CPU and memory that pods or nodes of the members use.
