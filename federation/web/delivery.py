@@ -30,6 +30,7 @@ from federation.delivery.rules.status import clusters_of
 from federation.planning.federatedobject.builder import source_key
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_hand_written
+from federation.planning.rendering.admittednodes import pod_specs_in
 from federation.planning.rendering.comparison import owned_part
 from federation.planning.rendering.memberobject import Renderer, RenderError
 from federation.planning.rendering.retention import RetentionError
@@ -46,6 +47,7 @@ MANIFESTS_PATH = "/federation/v1/manifests"
 PATHS = frozenset({DELIVERY_PATH, MANIFESTS_PATH})
 _BYTES_MAX = 8 * 1024 * 1024
 """Bytes of manifests in one response; `metadata.continue` leads to the rest."""
+_IMAGE_LENGTH_MAX = 500
 _Name = Annotated[str, Query(min_length=1)]
 
 
@@ -198,6 +200,8 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
         for row in document["clusters"]:
             if (text := describe(decisions.get(row["cluster"]))) is not None:
                 row["next"] = text
+            if images := images_of(found.observed.get(row["cluster"]), found.type_):
+                row["images"] = images
         return json_response(200, document)
 
     @web.get(MANIFESTS_PATH)
@@ -226,6 +230,19 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
             size += len(orjson.dumps(items[-1]))
             await asyncio.sleep(0)  # an object in many clusters must not hold up other requests
         return json_response(200, {"kind": "ManifestList", "metadata": metadata, "items": items})
+
+
+def images_of(live: Object | None, type_: FederatedType) -> list[str]:
+    """Return the images of an object's containers as a member has it, each once; what is no container is left out."""
+    typed = {**(live or {}), "apiVersion": type_.resource.api_version, "kind": type_.resource.kind}
+    lists = [
+        found
+        for spec in pod_specs_in(typed, type_)
+        for field in ("containers", "initContainers")
+        if isinstance(found := spec.get(field), list)
+    ]
+    images = [each.get("image") for containers in lists for each in containers if isinstance(each, Mapping)]
+    return [image for image in dict.fromkeys(map(str, filter(None, images))) if len(image) <= _IMAGE_LENGTH_MAX]
 
 
 def manifests_in(found: Found, row: ClusterDelivery, record: MemberRecord) -> dict[str, Any]:

@@ -49,12 +49,12 @@ def is_released(federated: Mapping[str, Any]) -> bool:
 
 def has_own_pod_specs(template: Mapping[str, Any], type_: FederatedType) -> bool:
     """Return whether an object has a pod spec for any of its pods, so that nodes can be given to them."""
-    return bool(_pod_specs(template, type_))
+    return bool(pod_specs_in(template, type_))
 
 
 def _with_nodes(template: Mapping[str, Any], nodes: Sequence[PodNodes], type_: FederatedType) -> Mapping[str, Any]:
     changed = deepcopy(dict(template))
-    for spec in _pod_specs(changed, type_):
+    for spec in pod_specs_in(changed, type_):
         selector = spec.get("nodeSelector")
         where = {str(key): str(value) for key, value in selector.items()} if isinstance(selector, Mapping) else {}
         given = next((each for each in nodes if each.where == where), None)
@@ -69,7 +69,7 @@ def _with_nodes(template: Mapping[str, Any], nodes: Sequence[PodNodes], type_: F
     return changed
 
 
-def _pod_specs(template: Mapping[str, Any], type_: FederatedType) -> list[Any]:
+def pod_specs_in(template: Mapping[str, Any], type_: FederatedType) -> list[Any]:
     """Return the pod specs of an object as they are in it, each once."""
     if type_.components.rules:
         return list({id(spec): spec for spec in written_pod_specs(template, type_.components)}.values())

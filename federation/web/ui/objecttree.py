@@ -37,6 +37,8 @@ class ClusterBranch:
     wanted: int | None
     ready: int | None
     notes: tuple[str, ...]
+    images: tuple[str, ...] = ()
+    """Of the containers, as the cluster has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,9 @@ def _branch(row: Mapping[str, Any], now: datetime, outcome: Outcome | None) -> C
         notes.append(f"drift: {describe_drift(drift, now)}")
     message = "" if row["message"] == state else row["message"]
     wanted, ready = (None, None) if outcome else (row["wanted"], row["ready"])
-    return ClusterBranch(row["cluster"], tone, state, message, wanted, ready, tuple(notes))
+    return ClusterBranch(
+        row["cluster"], tone, state, message, wanted, ready, tuple(notes), tuple(row.get("images") or ())
+    )
 
 
 def state_in(row: Mapping[str, Any], outcome: Outcome | None) -> tuple[str, str]:

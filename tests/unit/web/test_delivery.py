@@ -11,8 +11,10 @@ from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import World, a_world
 from tests.unit.apiserver.conftest import connect
 from tests.unit.apiserver.rbacobjects import BOB, RBAC, binding, role, rule, user, wait_allowed
+from tests.unit.controllers.hosting import SHIPPED
 
 from federation.api import names
+from federation.api.federatedtype import from_config
 from federation.api.resources import OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS, SECRETS
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
@@ -23,7 +25,7 @@ from federation.hosting.roles import HOST_RBAC
 from federation.plans.planner import Planners
 from federation.scheduling.framework.registry import load_plugins
 from federation.web.clusterheadroom import HeadroomView
-from federation.web.delivery import DeliveryView
+from federation.web.delivery import DeliveryView, images_of
 from federation.web.history import HistoryView
 from federation.web.objectlist import ObjectListView
 from federation.web.plans import PlanView
@@ -82,6 +84,7 @@ async def test_the_answer_has_every_cluster_and_the_reason_of_the_failing_one(tm
                 "status": "OK",
                 "message": "",
                 "rollout": {"wanted": 2, "updated": 2, "ready": 2, "available": 2, "problem": ""},
+                "images": ["nginx:1.27"],
             }
             assert answer["budget"] == {"replicas": 3, "maxSurge": 1, "maxUnavailable": 0}
             assert (rows["west"]["applied"], rows["west"]["status"]) == ("no", "ApplyOverridesFailed")
@@ -91,6 +94,20 @@ async def test_the_answer_has_every_cluster_and_the_reason_of_the_failing_one(tm
             assert (await admin.get(f"{URL}&cluster=a")).status_code == 400
             assert (await admin.get("/federation/v1/delivery?kind=Deployment")).status_code == 400
         await world.user.delete(OVERRIDE_POLICIES, "special", "default")
+
+
+def test_images_are_those_of_all_containers_and_nonsense_of_a_member_is_none() -> None:
+    type_ = from_config(SHIPPED["Deployment"])
+
+    def images(spec: object) -> list[str]:
+        return images_of({"spec": {"template": {"spec": spec}}}, type_)
+
+    spec = {"initContainers": [{"image": "init"}], "containers": [{"image": "web"}, {"image": "web"}, {"name": "x"}]}
+    assert images(spec) == ["web", "init"]
+    for nonsense in (None, [], "x", {"containers": "x"}, {"containers": {"image": "x"}}, {"containers": ["x", None]}):
+        assert images(nonsense) == []
+    assert images({"containers": [{"image": "x" * 501}]}) == []
+    assert images_of(None, type_) == []
 
 
 async def test_an_object_without_policy_is_not_propagated(tmp_path: Path) -> None:
