@@ -60,6 +60,7 @@ from federation.planning.waves.metricsources import NO_SOURCES
 from federation.plans.planner import Planners
 from federation.runtime.events import EventRecorder
 from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.hostlimits import Limits
 from federation.settingfiles import read_sources
 from federation.settings import Settings
 from federation.tracing.traces import Traces
@@ -123,7 +124,7 @@ class ControlPlane:
         self.kubeconfig: Path = settings.directory.expanduser().absolute() / "kubeconfig"
         self._pki = self.kubeconfig.parent / "pki"
         self._is_new = settings.new
-        self._guard = settings.guard
+        self._limits = Limits(settings.guard, settings.failover)
         self._oidc_login = settings.oidc_login
         store_options = StoreOptions(encryption=settings.encryption, bytes_max=settings.store_bytes_max)
         self._store = SQLStore(settings.database_url, store_options, clock=clock)
@@ -297,7 +298,7 @@ class ControlPlane:
             decision_chain(),
             self._wiring.plugin_caller,
             self._clock,
-            self._guard,
+            self._limits,
             feature_forecasts(),
         )
 

@@ -59,6 +59,7 @@ from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
 from federation.plans.planner import Planners
 from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.hostlimits import Limits
 from federation.settingfiles import read_sources
 from federation.settings import Settings
 from federation.tracing.traces import Traces
@@ -158,7 +159,12 @@ class ExistingHost:
 
         wiring, clock = self._wiring, self._clock
         planners = Planners(
-            load_plugins(selects=selects), decision_chain(), wiring.plugin_caller, clock, None, feature_forecasts()
+            load_plugins(selects=selects),
+            decision_chain(),
+            wiring.plugin_caller,
+            clock,
+            Limits(self._settings.guard, self._settings.failover),
+            feature_forecasts(),
         )
         mount = uiapp.mount(self._ui_key, clock, planners, None, feature_screens(), takes_agents=False)
         host = without_identity(self._client.connection)

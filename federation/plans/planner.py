@@ -18,7 +18,6 @@ from federation.apimachinery.resources import Object, Resource
 from federation.apimachinery.usedtime import in_thread
 from federation.client.client import Client
 from federation.planning.federatedobject import pendingcontrollers
-from federation.planning.guard.ledger import GuardOptions
 from federation.planning.guard.record import held_moves
 from federation.plans.edits import Edit, apply_edit, created_namespaces, dry_run, get_or_none
 from federation.plans.inventory import read_inventory
@@ -27,6 +26,7 @@ from federation.plans.plugincalls import Perform, PluginCaller, drive
 from federation.plans.requestedchanges import RequestedChanges, ResolvedChanges, resolve_changes
 from federation.scheduling.chain import Chain
 from federation.scheduling.framework.registry import PluginRegistry
+from federation.scheduling.hostlimits import Limits
 from federation.scheduling.whatif.compute import compute
 from federation.scheduling.whatif.forecasts import Forecasting, with_forecasts
 from federation.scheduling.whatif.holdingtext import describe_holding
@@ -53,8 +53,8 @@ class Planner:
     clock: Clock
     perform: Perform | None = None
     """Computes in another thread, for example; here if it is None."""
-    guard: GuardOptions = field(default_factory=GuardOptions)
-    """The limits of the guard, whose holds a plan foresees."""
+    limits: Limits = field(default_factory=Limits)
+    """The host's limits of moves, whose holds and halts a plan foresees."""
     forecasts: Sequence[Forecasting] = ()
     """Forecasts of features that know the changed kinds."""
 
@@ -78,7 +78,7 @@ class Planner:
             self.chain,
             now=now,
             is_explained=is_explained,
-            guard=self.guard,
+            limits=self.limits,
             follows=follows,
         )
         result, _ = await drive(run, self.caller, self.perform)
@@ -107,7 +107,7 @@ class Planners:
         chain: Chain,
         caller: PluginCaller | None,
         clock: Clock,
-        guard: GuardOptions | None = None,
+        limits: Limits | None = None,
         forecasts: Sequence[Forecasting] = (),
     ) -> None:
         self._forecasts = forecasts
@@ -115,7 +115,7 @@ class Planners:
         self._chain = chain
         self._caller = caller
         self._clock = clock
-        self._guard = guard or GuardOptions()
+        self.limits = limits or Limits()
         self._turn = asyncio.Lock()
         self._users: set[str] = set()
 
@@ -140,7 +140,7 @@ class Planners:
                 self._caller,
                 self._clock,
                 self._compute,
-                self._guard,
+                self.limits,
                 self._forecasts,
             )
         finally:

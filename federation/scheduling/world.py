@@ -7,15 +7,15 @@ They differ in where their objects come from; the chain (`chain.py`) is the same
 
 from federation.api import names
 from federation.planning.failover.evictingclusters import EvictingClusters, NothingListed
-from federation.planning.failover.failoveroptions import FailoverOptions
 from federation.planning.federatedobject.placements import effective_placement, placement_of
 from federation.planning.freezes.freezeindex import FreezeIndex
-from federation.planning.guard.ledger import Cause, GuardOptions
+from federation.planning.guard.ledger import Cause
 from federation.planning.guard.moves import Moves
 from federation.scheduling.affinity.index import WorkloadIndex
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.attempt import SchedulingAttempt
 from federation.scheduling.evictions import Evictions
+from federation.scheduling.hostlimits import Limits
 from federation.scheduling.jobqueues import QueueIndex
 from federation.scheduling.occasions import UnitOptions
 from federation.scheduling.policymatching import PolicyIndex
@@ -39,7 +39,9 @@ class World:
         options: UnitOptions | None = None,
         annotation_policy: AnnotationPolicy | None = None,
         triggers: TriggerSource | None = None,
+        limits: Limits | None = None,
     ) -> None:
+        self.limits = limits or Limits()
         self.options = options or UnitOptions()
         self.annotation_policy = annotation_policy or AnnotationPolicy()
         self.triggers = triggers or TriggerSource()
@@ -53,9 +55,9 @@ class World:
         self.queues = QueueIndex()
         self.federated_objects: WorldObjects = ListedObjects()
         self.freezes = FreezeIndex()
-        self.moves = Moves(GuardOptions())
-        limits = FailoverOptions()
-        self.evictions = Evictions(EvictingClusters(NothingListed(), NothingListed(), limits.halts), limits)
+        self.moves = Moves(self.limits.guard)
+        clusters = EvictingClusters(NothingListed(), NothingListed(), self.limits.failover.halts)
+        self.evictions = Evictions(clusters, self.limits.failover)
 
     def withdraw(self, key: Name) -> None:
         """Forget the moves of an object that stays where it is."""

@@ -1,5 +1,7 @@
 """Plans for users of namespaces: `POST /federation/v1/plan`, computed from objects that these users may not read.
 
+`GET` returns the settings that a plan which `fedctl` computes itself depends on.
+
 A plan depends on all clusters and on cluster-wide policies, which a role in a namespace may not list. The control plane
 reads them with its own rights, and tells only what `fedctl why` would tell after the change: objects in the namespaces
 of the changes, of kinds that the user may list, with their clusters and reasons. The changes are dry runs in the name
@@ -46,6 +48,7 @@ from federation.plans.planfile import basis_to_json, federated_key, seen_by, to_
 from federation.plans.planner import Planners
 from federation.plans.requestedchanges import RequestedChanges, ResolvedChanges, resolve_changes
 from federation.plans.review import without_manifests
+from federation.scheduling.hostlimits import to_document
 from federation.scheduling.whatif.compute import ORDER_WARNING
 from federation.scheduling.whatif.planresult import Plan, PlannedHold, to_json
 from federation.scheduling.whatif.state import CONTEXT, FEDERATED, ObjectChange, ObjectSet, federated_types
@@ -112,6 +115,13 @@ class PlanView:
 
     def add_routes(self, web: FastAPI) -> None:
         """Serve the plan."""
+
+        @web.get(PATH)
+        async def limits(request: Request) -> Response:
+            """Return the host's limits of moves, with which `fedctl` plans for those who may list all clusters."""
+            if not await may_list(request, FEDERATED_CLUSTERS, ""):
+                raise Forbidden("the limits of plans are read by users who may list FederatedClusters")
+            return json_response(200, to_document(self.planners.limits))
 
         @web.post(PATH)
         async def plan(request: Request) -> Response:

@@ -18,7 +18,12 @@ from federation.apimachinery.resources import Object
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
 from federation.features.clusterrules.rules.matching import Verdict, compile_matching
 from federation.planning.clusters.clusterresources import Collector
-from federation.planning.failover.clusterbudgets import WaveBudgets, budgeted_clusters, disruptions_of, find_blocked
+from federation.planning.failover.clusterbudgets import (
+    DisruptionBudgets,
+    budgeted_clusters,
+    disruptions_of,
+    find_blocked,
+)
 from federation.scheduling.framework.testing import a_cluster, a_unit, run_score
 
 POLICIES, REMEDIES = f"{OURS}/clustertaintpolicies", f"{OURS}/remedies"
@@ -181,7 +186,7 @@ def test_a_rollout_that_is_paused_holds_neither_a_drain_nor_the_wave_of_others_f
         rollout = {"spec": {"paused": True}, "status": status}
         views = budgeted_clusters(clusters, [disruptions_of(rollout)], NOW)
         drain = find_blocked("west", views, [BUDGET], NOW)
-        wave = WaveBudgets(views, [BUDGET], NOW).find_blocked("west")
+        wave = DisruptionBudgets(views, [BUDGET], NOW).find_blocked("west")
         if wave is not None:
             assert wave.until == NOW + timedelta(seconds=3600 - age_s), "it is asked again when the hour is over"
         return drain is None, wave is None

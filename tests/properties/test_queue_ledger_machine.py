@@ -1,6 +1,11 @@
 """The ledger of queues under any interleaving: jobs, limits, rounds, writes, events, lost clusters and crashes.
 
 The model is that of `test_ledger_machine.py`, with the rounds that admit jobs in the place of the scheduler.
+
+An admission that gets no answer may be on the host already, and what is admitted stays when a limit is lowered. So it
+is written again to the same version of its object until a newer version is seen, also after the limit was lowered: on
+the host that cannot be told from a write that was made before. `check_admitted` compares an admission with the limits
+of its first write to a version, and lets it pass afterwards for this version only.
 """
 
 from copy import deepcopy
@@ -50,8 +55,8 @@ class QueueMachine(RuleBasedStateMachine):
         """Pods, by member and job."""
         self.lost: set[str] = set()
         self.specs: dict[str, Object] = {}
-        self.decided: dict[tuple[str, str], dict[str, Object]] = {}
-        """The limits when an admission was decided."""
+        self.decided: dict[tuple[str, int, str], dict[str, Object]] = {}
+        """The limits when an admission of a version of an object was decided."""
         self.events: list[tuple[str, Object | None]] = []
         self.writes: list[tuple[str, Object, Object, bool]] = []
         """Name, base, patch, and whether it is a record of a round."""
@@ -182,9 +187,10 @@ class QueueMachine(RuleBasedStateMachine):
     def check_admitted(self, key: str, admission: Admission) -> None:
         """Check that an admission that grows is within the limits, with all that is admitted on the host or runs."""
         before = self.held(self.stored[key])
-        limits = self.decided.setdefault((key, ADMISSION.text(admission)), dict(self.specs))
+        decision = key, revision_of(self.stored[key]), ADMISSION.text(admission)
+        limits = self.decided.setdefault(decision, dict(self.specs))
         if self.cores(admission) <= (self.cores(before) if before is not None else 0) or limits != self.specs:
-            return  # or it was decided, and perhaps written, before a limit was changed
+            return  # or it was decided, and perhaps written to this version, before a limit was changed
         used = dict.fromkeys(QUEUES, 0)
         for name, federated in self.stored.items():
             held = self.held(federated)
@@ -314,7 +320,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.restart()
 
     def restart(self) -> None:
-        self.writes, self.events, self.seen = [], [], dict(self.stored)
+        self.writes, self.events, self.seen, self.decided = [], [], dict(self.stored), {}
         self.state, self.index = QueueState(), QueueIndex()
         self.state.put_flavor("any", {"metadata": {"name": "any"}, "spec": {}})
         self.state.put_namespace("team", {})

@@ -49,6 +49,7 @@ from federation.plans.planner import (
 from federation.plans.plugincalls import RemoteCaller
 from federation.plans.requestedchanges import RequestedChanges, resolve_changes
 from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.hostlimits import Limits, from_document
 from federation.scheduling.whatif.planresult import Plan, from_json, to_json
 from federation.terminal import candidates, flags, manifests
 from federation.terminal.execution import execute, fail, fail_output
@@ -176,10 +177,22 @@ async def make_planner(context: KubeconfigContext) -> AsyncIterator[Planner]:
         async with context.client() as host:
             caller = RemoteCaller(RetryingWebhookClient(webhooks, clock=clock))
             yield Planner(
-                host, load_plugins(selects=selects), decision_chain(), caller, clock, forecasts=feature_forecasts()
+                host,
+                load_plugins(selects=selects),
+                decision_chain(),
+                caller,
+                clock,
+                limits=await _limits(host),
+                forecasts=feature_forecasts(),
             )
     finally:
         await webhooks.close()
+
+
+async def _limits(host: Client) -> Limits:
+    """Return the host's limits of moves; those by default of a host that does not say them."""
+    code, answer = await host.raw("GET", _PLAN_PATH)
+    return from_document(parse_object(answer)) if code == 200 else Limits()
 
 
 async def plan(context: KubeconfigContext, requested: RequestedChanges, output: OutputOptions) -> int:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from federation.api.resources import CLUSTER_DISRUPTION_BUDGETS, FEDERATED_CLUSTERS
 from federation.apimachinery.resources import Object
-from federation.planning.failover.clusterbudgets import Blocked, WaveBudgets, budgeted_clusters, disruptions_of
+from federation.planning.failover.clusterbudgets import Blocked, DisruptionBudgets, budgeted_clusters, disruptions_of
 from federation.runtime.controller import Key, key_of
 from federation.runtime.informers import Informers
 
@@ -29,13 +29,13 @@ class WaitingForBudgets:
         self._budgets.add_handler(lambda _old, _new: self.retry())
         await self._budgets.wait_synced()
 
-    def budgets(self, key: Key, now: datetime, frozen: Mapping[str, Blocked]) -> WaveBudgets | None:
+    def budgets(self, key: Key, now: datetime, frozen: Mapping[str, Blocked]) -> DisruptionBudgets | None:
         """Return what is left of the budgets for this rollout, None if there are none and nothing is frozen."""
         budgets = self._budgets.list()
         if not budgets:
-            return WaveBudgets((), (), now, frozen) if frozen else None
+            return DisruptionBudgets((), (), now, frozen) if frozen else None
         others = (found for other, found in self._disrupted.items() if other != key)
-        return WaveBudgets(budgeted_clusters(self._clusters.list(), others, now), budgets, now, frozen)
+        return DisruptionBudgets(budgeted_clusters(self._clusters.list(), others, now), budgets, now, frozen)
 
     def on_rollout(self, old: Object | None, new: Object | None) -> None:
         """Count what the status of a rollout says until this process decides about it; forget a deleted one."""

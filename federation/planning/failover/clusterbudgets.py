@@ -7,15 +7,18 @@ mistake in it must not lift the limit.
 
 A wave counts for `WAVE_MAX`, then no more: users choose its timeout and pause it without an end, and the budget is
 everybody's.
+
+Decision: docs/decisions/0266-what-is-an-account.md
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from federation.apimachinery.clock import parse_rfc3339, to_rfc3339
 from federation.apimachinery.selectors import EVERYTHING, Selector, SelectorError, compile_label_selector
+from federation.planning.accounts.usage import Limit, Scope, Usage
 from federation.planning.failover.departure import evicting_of
 from federation.planning.failover.halts import state_of
 from federation.planning.windows import MALFORMED, is_open, next_opening
@@ -90,10 +93,12 @@ def budgeted_clusters(
     return [replace(view, changed_at=changed_at.get(view.name), has_begun=view.name in begun) for view in views]
 
 
-class WaveBudgets:
-    """The budgets for the clusters of one wave; it lives for one decision, which takes from it.
+class DisruptionBudgets:
+    """What is left of the budgets at one moment, and what one decision takes from them.
 
-    `frozen` are the clusters that get no new template now, whatever the budgets say.
+    Each budget is a scope, and each unavailable cluster takes one of every budget that selects it. With `drained` they
+    are asked about the drain of this cluster: then those count that come before it. `frozen` are the clusters that get
+    no new template now, whatever the budgets say.
     """
 
     def __init__(
@@ -102,101 +107,97 @@ class WaveBudgets:
         budgets: Iterable[Mapping[str, Any]],
         now: datetime,
         frozen: Mapping[str, Blocked] | None = None,
+        *,
+        drained: str = "",
     ) -> None:
         self.frozen = frozen or {}
-        known = list(clusters)
-        self._unready = {cluster.name for cluster in known if not cluster.is_ready}
-        self._unavailable = {cluster.name for cluster in known if cluster.is_unavailable}
-        ends = (cluster.changed_at + WAVE_MAX for cluster in known if cluster.changed_at is not None)
+        self._clusters = {cluster.name: cluster for cluster in clusters}
+        self._budgets = [_read(budget, self._clusters, now) for budget in sorted(budgets, key=_name)]
+        self._usage = Usage({budget.name: Scope(budget.name, {_CLUSTERS: budget.limit}) for budget in self._budgets})
+        self._taken: set[str] = set()
+        asking = self._clusters.get(drained)
+        for each in self._clusters.values():
+            if each.is_unavailable if asking is None else _comes_first(each, asking):
+                self.take(each.name)
+        ends = (each.changed_at + WAVE_MAX for each in self._clusters.values() if each.changed_at is not None)
         self._first_end = min(ends, default=None)
         """When the first wave no longer counts."""
-        self._limits = [_limit_of(budget, known, now) for budget in _sorted(budgets)]
 
     def take(self, name: str) -> None:
         """Count a cluster as unavailable."""
-        self._unavailable.add(name)
+        if name not in self._taken:
+            self._taken.add(name)
+            self._count(name, 1)
 
     def find_blocked(self, name: str) -> Blocked | None:
-        """Return the first budget, by name, that does not allow to change this cluster now."""
-        if name in self._unready:
+        """Return the first budget, by name, that does not allow to disrupt this cluster now."""
+        cluster = self._clusters.get(name)
+        if cluster is None or not cluster.is_ready:
             return None
-        for limit in self._limits:
-            if name not in limit.selected:
-                continue
-            if limit.closed is not None:
-                return limit.closed
-            others = (self._unavailable & limit.selected) - {name}
-            if len(others) >= limit.most:
-                blocked = _exhausted(limit.label, len(others), limit.most, len(limit.selected))
-                return replace(blocked, until=self._first_end)
-        return None
+        is_taken = name in self._taken
+        if is_taken:
+            self._count(name, -1)
+        blocked = next(filter(None, (self._judge(budget) for budget in self._budgets if name in budget.selected)), None)
+        if is_taken:
+            self._count(name, 1)
+        return blocked
+
+    def _count(self, name: str, sign: int) -> None:
+        for budget in self._budgets:
+            if name in budget.selected:
+                self._usage.add(budget.name, _ONE, sign)
+
+    def _judge(self, budget: "_Budget") -> Blocked | None:
+        """Return why a budget allows no further cluster, None if it does. Tenants see it, so it names no cluster."""
+        if budget.closed is not None:
+            return budget.closed
+        excess = self._usage.find_excess(budget.name, _ONE)
+        if excess is None:
+            return None
+        text = f"{excess.others} of {len(budget.selected)} clusters are unavailable already"
+        message = f"ClusterDisruptionBudget {budget.name} allows {excess.hard} unavailable clusters; {text}"
+        return Blocked(budget.name, message, self._first_end)
+
+
+_CLUSTERS = "clusters"
+_ONE = {_CLUSTERS: 1}
 
 
 @dataclass(frozen=True, slots=True)
-class _Limit:
+class _Budget:
     """A budget with the clusters that it selects; `closed` is set if it allows nothing, whatever the number."""
 
-    label: str
-    selected: frozenset[str]
-    most: int
+    name: str
+    selected: Collection[str]
+    limit: Limit
     closed: Blocked | None
 
 
-def _limit_of(budget: Mapping[str, Any], clusters: Sequence[BudgetedCluster], now: datetime) -> _Limit:
-    label, spec = str(budget["metadata"]["name"]), budget.get("spec") or {}
+def _read(budget: Mapping[str, Any], clusters: Mapping[str, BudgetedCluster], now: datetime) -> _Budget:
+    name, spec = _name(budget), budget.get("spec") or {}
+    selected: Collection[str] = clusters.keys()
     try:
         selector = _selector(spec)
-        selected = frozenset(cluster.name for cluster in clusters if selector.matches(cluster.labels))
-        return _Limit(label, selected, _resolve(spec.get("maxUnavailable"), len(selected)), _closed(label, spec, now))
+        selected = frozenset(each.name for each in clusters.values() if selector.matches(each.labels))
+        closed = _closed(name, spec, now)
+        return _Budget(name, selected, Limit(_resolve(spec.get("maxUnavailable"), len(selected))), closed)
     except _MALFORMED as error:
-        return _Limit(label, frozenset(cluster.name for cluster in clusters), 0, _malformed(label, error))
+        closed = Blocked(name, f"ClusterDisruptionBudget {name} is malformed: {error}")
+        return _Budget(name, selected, Limit(None), closed)
 
 
 def find_blocked(
-    name: str, clusters: Sequence[BudgetedCluster], budgets: Iterable[Mapping[str, Any]], now: datetime
+    name: str, clusters: Iterable[BudgetedCluster], budgets: Iterable[Mapping[str, Any]], now: datetime
 ) -> Blocked | None:
-    """Return the first ClusterDisruptionBudget, by name, that does not allow to disrupt this cluster now.
+    """Return the first ClusterDisruptionBudget, by name, that does not allow to drain this cluster now.
 
     The cluster may have the drain taint already: then disruptions that have begun count, and earlier ones.
     """
-    cluster = next((each for each in clusters if each.name == name), None)
-    if cluster is None or not cluster.is_ready:
-        return None
-    for budget in _sorted(budgets):
-        label = str(budget["metadata"]["name"])
-        try:
-            blocked = _judge(label, budget.get("spec") or {}, cluster, clusters, now)
-        except _MALFORMED as error:
-            blocked = _malformed(label, error)
-        if blocked is not None:
-            return blocked
-    return None
+    return DisruptionBudgets(clusters, budgets, now, drained=name).find_blocked(name)
 
 
-def _judge(
-    label: str,
-    spec: Mapping[str, Any],
-    cluster: BudgetedCluster,
-    clusters: Iterable[BudgetedCluster],
-    now: datetime,
-) -> Blocked | None:
-    selector = _selector(spec)
-    if not selector.matches(cluster.labels):
-        return None
-    selected = [each for each in clusters if selector.matches(each.labels)]
-    if (closed := _closed(label, spec, now)) is not None:
-        return closed
-    others = {each.name for each in selected if each.name != cluster.name and _comes_first(each, cluster)}
-    most = _resolve(spec.get("maxUnavailable"), len(selected))
-    return None if len(others) < most else _exhausted(label, len(others), most, len(selected))
-
-
-def _sorted(budgets: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return sorted(budgets, key=lambda each: str(each["metadata"]["name"]))
-
-
-def _malformed(label: str, error: Exception) -> Blocked:
-    return Blocked(label, f"ClusterDisruptionBudget {label} is malformed: {error}")
+def _name(budget: Mapping[str, Any]) -> str:
+    return str(budget["metadata"]["name"])
 
 
 def _closed(label: str, spec: Mapping[str, Any], now: datetime) -> Blocked | None:
@@ -207,12 +208,6 @@ def _closed(label: str, spec: Mapping[str, Any], now: datetime) -> Blocked | Non
     opens = min((at for window in windows if (at := next_opening(window, now)) is not None), default=None)
     text = f"its next window opens at {to_rfc3339(opens)}" if opens is not None else "it has no further window"
     return Blocked(label, f"ClusterDisruptionBudget {label} allows no disruption now: {text}", opens)
-
-
-def _exhausted(label: str, others: int, most: int, total: int) -> Blocked:
-    """Return that a budget is used up. Rollouts and clusters show it to tenants, so it names no cluster."""
-    text = f"{others} of {total} clusters are unavailable already"
-    return Blocked(label, f"ClusterDisruptionBudget {label} allows {most} unavailable clusters; {text}")
 
 
 def _selector(spec: Mapping[str, Any]) -> Selector:

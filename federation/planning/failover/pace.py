@@ -26,6 +26,11 @@ class PaceOptions:
     """The share of it that replicas of one namespace may use; at least one replica."""
 
     @property
+    def is_on(self) -> bool:
+        """Whether replicas leave at all."""
+        return self.replicas_per_minute > 0
+
+    @property
     def per_namespace(self) -> int:
         """Replicas of one namespace that leave within any minute."""
         return min(self.replicas_per_minute, max(1, int(self.namespace_share * self.replicas_per_minute)))

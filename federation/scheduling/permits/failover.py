@@ -77,7 +77,7 @@ def _completed(proposal: Proposal, before: _Placement, record: EvictionRecord) -
     after, now, key = proposal.decision.placements, proposal.now, proposal.key
     evictions, priority = proposal.world.evictions, proposal.due.policy.priority
     moved = sum(max(0, (count or 0) - (after.get(name) or 0)) for name, count in before.items())
-    if not moved or evictions.options.pace.replicas_per_minute <= 0:  # without failover there is no pace
+    if not moved or not evictions.options.pace.is_on:  # without failover there is no pace
         evictions.withdraw(key)
     elif not evictions.pace.propose(key, key[0], priority, moved, now.timestamp(), is_whole=True):
         return Wait("", "others go first")  # its turn requeues it
@@ -207,8 +207,10 @@ def _stay(proposal: Proposal, name: str, allowed: Tolerance, halt: Halt | None) 
         blocked=blocked.message if blocked is not None else "",
         began_at=evictions.began_at,
     )
-    is_passing = stay is not None and (stay.reason in PASSING or stay.until is not None)
-    return None if is_passing and evictions.is_settled else stay
+    if stay is None or not evictions.is_settled:
+        return stay
+    until = blocked.until if stay.reason is StayReason.BUDGET and blocked is not None else stay.until
+    return None if until is not None or stay.reason is StayReason.READY else stay
 
 
 def _disruption(proposal: Proposal) -> Stay | None:
@@ -252,7 +254,9 @@ def _granted(
     granted = _share_out(count, before, free, is_whole=is_whole)
     for name in free:
         if granted.get(name, 0) < (before[name] or 1):
-            found[name] = Stay(StayReason.RATE, "others go first") if count < wanted else _NO_ROOM
+            found[name] = (
+                _NO_ROOM if count >= wanted else _OTHERS_FIRST if proposal.world.evictions.options.pace.is_on else _OFF
+            )
     return granted, found
 
 
@@ -280,6 +284,8 @@ def _recorded(
 
 
 _FINISHED = Stay(StayReason.KEPT, "it has finished there, and would run again elsewhere")
+_OTHERS_FIRST = Stay(StayReason.RATE, "others go first")
+_OFF = Stay(StayReason.RATE, "failover is off: no replicas leave")
 _NO_ROOM = Stay(StayReason.NO_ROOM, "no other cluster can hold them")
 
 

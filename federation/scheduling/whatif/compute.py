@@ -22,7 +22,6 @@ from federation.api.resources import (
 )
 from federation.apimachinery.resources import NAMESPACES, Resource
 from federation.planning.federatedobject import builder, eligibility, naming, pendingcontrollers
-from federation.planning.guard.ledger import GuardOptions
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.policymatching import idle_controllers, subject_of_federated
 from federation.planning.rendering.memberobject import divided_replicas
@@ -34,6 +33,7 @@ from federation.scheduling.engine import Outcome
 from federation.scheduling.explain import to_explanation
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import Exchange, SchedulingMode
+from federation.scheduling.hostlimits import Limits
 from federation.scheduling.podrequest import request_of
 from federation.scheduling.snapshot import Snapshot, to_cluster
 from federation.scheduling.whatif.affected import affected_objects
@@ -86,19 +86,19 @@ def compute(
     now: datetime,
     is_explained: bool = False,
     is_everything: bool = False,
-    guard: GuardOptions | None = None,
+    limits: Limits | None = None,
     follows: Sequence[ObjectChange] = (),
 ) -> Exchange[Plan]:
     """Return the effect of the changes, and of what follows from them, on the objects.
 
     `installed` are the plugins besides the webhooks among the objects; `chain` has the steps of a decision.
     With `is_everything` all objects are computed, not only the affected ones. Explanations are large; `is_explained`
-    adds them. `guard` are the limits of the guard, whose holds are foreseen.
+    adds them. `limits` are those of the host; with them the holds of the guard are foreseen.
     """
     requested = list(changes)
     changed = [*requested, *follows]
     after = before.with_changes(changed)
-    state = CompiledState(after, before, installed, chain, now, guard)
+    state = CompiledState(after, before, installed, chain, now, limits)
     problems = [*state.problems, *filter(None, map(_removal_warning, changed))]
     subjects = _subjects(before, after, changed, state, problems, is_everything=is_everything)
     runs: dict[tuple[str, str], PipelineRun | None] = {}
@@ -128,7 +128,7 @@ def compute(
         cluster_resources=_cluster_resources(state.clusters.snapshot(), reported),
         stranded=_stranded(after, changed, state, reported),
         problems=problems,
-        holds=[] if guard is None else planned_holds(runs, state, now),
+        holds=[] if limits is None else planned_holds(runs, state, now),
     )
 
 

@@ -12,6 +12,7 @@ from federation.api.federatedtype import FederatedType
 from federation.api.resources import (
     CHANGE_FREEZES,
     CLUSTER_DELIVERY_SUSPENSIONS,
+    CLUSTER_DISRUPTION_BUDGETS,
     CLUSTER_TAINT_POLICIES,
     DELIVERY_SUSPENSIONS,
     REMEDIES,
@@ -24,8 +25,8 @@ from federation.planning.freezes.suspension import Suspension, compile_suspensio
 from federation.planning.rendering.imposed import changes_imposed
 from federation.scheduling.whatif.planresult import MemberObject, MemberPlan
 
-HOLDING = (CHANGE_FREEZES, DELIVERY_SUSPENSIONS, CLUSTER_DELIVERY_SUSPENSIONS)
-"""The kinds that hold changes for a time. Decisions do not depend on them."""
+HOLDING = (CHANGE_FREEZES, DELIVERY_SUSPENSIONS, CLUSTER_DELIVERY_SUSPENSIONS, CLUSTER_DISRUPTION_BUDGETS)
+"""The kinds that hold changes. Where they hold nothing, decisions do not depend on them."""
 FORESEEN = (CLUSTER_TAINT_POLICIES, REMEDIES)
 """The kinds whose changes lead to others after a while."""
 

@@ -6,12 +6,13 @@ the controllers treat them, and reported in `problems`.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from federation.api.federatedtype import FederatedType, from_config
 from federation.api.resources import (
+    CLUSTER_DISRUPTION_BUDGETS,
     CLUSTER_FEDERATED_OBJECTS,
     CLUSTER_OVERRIDE_POLICIES,
     CLUSTER_PROPAGATION_POLICIES,
@@ -29,11 +30,9 @@ from federation.api.resources import (
 )
 from federation.apimachinery.resources import NAMESPACES, GroupKind, Object, Resource, group_kind_of
 from federation.apimachinery.selectors import SelectorError
-from federation.planning.failover.evictingclusters import EvictingClusters, NothingListed
-from federation.planning.failover.failoveroptions import FailoverOptions
+from federation.planning.failover.evictingclusters import EvictingClusters
 from federation.planning.failover.pace import PaceOptions
-from federation.planning.guard.ledger import Cause, GuardOptions
-from federation.planning.guard.moves import Moves
+from federation.planning.guard.ledger import Cause
 from federation.planning.overrides.policymatching import Bindings
 from federation.planning.waves.policychanges import without_record
 from federation.scheduling.assumedreplicas import AssumeCache
@@ -42,6 +41,7 @@ from federation.scheduling.chain import Chain
 from federation.scheduling.engine import Engine
 from federation.scheduling.evictions import Evictions
 from federation.scheduling.framework.registry import PluginRegistry
+from federation.scheduling.hostlimits import Limits
 from federation.scheduling.policyspec import Policy, compile_policy
 from federation.scheduling.quotas import key_in
 from federation.scheduling.relatedworkloads import key_of, to_workload
@@ -69,6 +69,7 @@ CONTEXT = (
 )
 """Every kind that decisions about a federated object depend on, besides the object itself."""
 
+_NO_PACE = PaceOptions(replicas_per_minute=1_000_000_000, namespace_share=1.0)
 _UNREAD = "{} cannot be listed, so the plan does not tell what they hold"
 
 
@@ -125,17 +126,18 @@ class ObjectSet:
         return changed
 
 
-class _ListedClusters:
-    """The FederatedClusters of a plan."""
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The objects of a kind in a plan."""
 
-    def __init__(self, clusters: Mapping[str, Object]) -> None:
-        self._clusters = clusters
+    objects: ObjectSet
+    resource: Resource
 
-    def get(self, namespace: str, name: str) -> Object | None:  # noqa: ARG002  # clusters have no namespace
-        return self._clusters.get(name)
+    def get(self, namespace: str, name: str) -> Object | None:
+        return self.objects.get(self.resource, namespace, name)
 
     def list(self) -> Sequence[Object]:
-        return tuple(self._clusters.values())
+        return self.objects.list(self.resource)
 
 
 class CompiledState(World):
@@ -148,9 +150,9 @@ class CompiledState(World):
         installed: PluginRegistry,
         chain: Chain,
         now: datetime,
-        guard: GuardOptions | None = None,
+        limits: Limits | None = None,
     ) -> None:
-        super().__init__(chain.spreads)
+        super().__init__(chain.spreads, limits=limits)
         self.chain = chain
         self.problems: list[str] = []
         self.federated = objects.federated
@@ -160,7 +162,7 @@ class CompiledState(World):
         self.types = federated_types(objects, self.problems)
         self.cluster_objects = {cluster["metadata"]["name"]: cluster for cluster in objects.list(FEDERATED_CLUSTERS)}
         self.holding = Holding({each: objects.list(each) for each in HOLDING}, self.cluster_objects)
-        self._foresee(objects, before, guard or GuardOptions(), now)
+        self._foresee(objects, before, now)
         self.problems += [_UNREAD.format(each.plural) for each in before.unread]
         for cluster in self.cluster_objects.values():
             self.clusters.update(cluster)
@@ -211,18 +213,19 @@ class CompiledState(World):
             self._counts[key] = super().count(cause, attempt, policy)
         return self._counts[key]
 
-    def _foresee(self, objects: ObjectSet, before: ObjectSet, guard: GuardOptions, now: datetime) -> None:
+    def _foresee(self, objects: ObjectSet, before: ObjectSet, now: datetime) -> None:
         """Let the permits see what they see in the control plane, without what only passes with time."""
         self._counts: dict[Hashable, int] = {}
         self.federated_objects = ListedObjects(objects.federated())
         self.freezes = self.holding.freezes
-        self.moves = Moves(guard)
         for federated in before.federated():
             self.moves.remember(_name(federated), federated, now)
-        listed = _ListedClusters(self.cluster_objects)
-        limits = FailoverOptions(pace=PaceOptions(replicas_per_minute=1_000_000_000, namespace_share=1.0))
-        clusters = EvictingClusters(listed, NothingListed(), limits.halts)
-        for cluster in listed.list():
+        limits = self.limits.failover
+        if limits.pace.is_on:  # all have had their turn in the end
+            limits = replace(limits, pace=_NO_PACE)
+        budgets = _Listed(objects, CLUSTER_DISRUPTION_BUDGETS)
+        clusters = EvictingClusters(_Listed(objects, FEDERATED_CLUSTERS), budgets, limits.halts)
+        for cluster in self.cluster_objects.values():
             clusters.on_cluster(None, cluster)
         self.evictions = Evictions(clusters, limits, is_settled=True)
 

@@ -18,7 +18,7 @@ from federation.apimachinery.errors import Bug
 from federation.features.waves.rules.newcomers import approve, remember_replaced, track
 from federation.features.waves.rules.objectivegate import Judged, ObjectivesDue, soaked, to_due
 from federation.features.waves.rules.wavetime import count_time, dues, with_half_left
-from federation.planning.failover.clusterbudgets import Blocked, WaveBudgets
+from federation.planning.failover.clusterbudgets import Blocked, DisruptionBudgets
 from federation.planning.waves.waverecord import (
     PHASES,
     ClusterRecord,
@@ -96,7 +96,7 @@ def plan_waves(
     wishes: Wishes,
     now: datetime,
     http_problem: str = "",
-    budgets: WaveBudgets | None = None,
+    budgets: DisruptionBudgets | None = None,
     judged: Judged | None = None,
     *,
     was_away: bool = False,
@@ -120,7 +120,7 @@ def plan_waves(
     held: dict[str, Blocked] = {}
     if record.phase is Phase.PROGRESSING:
         record, waits, is_approval_needed, due_s = _progress(
-            record, rules, observed, wishes, now, http_problem, held, budgets or WaveBudgets((), (), now), judged
+            record, rules, observed, wishes, now, http_problem, held, budgets or DisruptionBudgets((), (), now), judged
         )
     if record.phase is Phase.STOPPED:
         waits, is_approval_needed = record.reason, True
@@ -249,7 +249,7 @@ def _progress(
     now: datetime,
     http_problem: str,
     held: dict[str, Blocked],
-    budgets: WaveBudgets,
+    budgets: DisruptionBudgets,
     judged: Judged | None,
 ) -> tuple[Record, str, bool, float | None]:
     """Return the record after all waves that can start or end now; what it waits for; when time changes that.
@@ -337,7 +337,7 @@ def _start_clusters(
     rules: Rules,
     observed: Mapping[str, Observed],
     held: dict[str, Blocked],
-    budgets: WaveBudgets,
+    budgets: DisruptionBudgets,
     now: datetime,
 ) -> Record:
     """Return the record after the start of the wave's clusters that no budget or freeze holds; others go to `held`.
@@ -402,7 +402,7 @@ def _continue_stopped(
         if current.started_at is not None:
             # A user lets the rollout go on: budgets do not hold the rest of the wave that failed.
             started = Wave(current.name)
-            passed = _start_clusters(record, started, rules, observed, {}, WaveBudgets((), (), now), now)
+            passed = _start_clusters(record, started, rules, observed, {}, DisruptionBudgets((), (), now), now)
             passed = _with_wave(passed, replace(current, is_done=True))
         return _move(replace(passed, reason=""), Event.APPROVED)
     has_objectives = any(wave.gate.objectives for wave in rules.waves if wave.name == current.name)

@@ -12,7 +12,7 @@ from federation.apimachinery.errors import Bug
 from federation.features.waves.rules import waveplan
 from federation.features.waves.rules.report import to_status
 from federation.features.waves.rules.waveplan import Plan, plan_waves
-from federation.planning.failover.clusterbudgets import Blocked, BudgetedCluster, WaveBudgets
+from federation.planning.failover.clusterbudgets import Blocked, BudgetedCluster, DisruptionBudgets
 from federation.planning.waves import waverecord
 from federation.planning.waves.rolloutstatus import record_of, waiting_wave
 from federation.planning.waves.waverecord import Observed, Phase, Record
@@ -72,7 +72,7 @@ class Simulation:
         self.now += timedelta(seconds=after_s)
         observed = self.observed()
         clusters = [BudgetedCluster(name, {}, True, None, self.elsewhere.get(name)) for name in self.live]
-        budgets = WaveBudgets(clusters, self.budgets, self.now, self.frozen)
+        budgets = DisruptionBudgets(clusters, self.budgets, self.now, self.frozen)
         self.plan = plan_waves(
             self.record, self.rules, observed, self.wishes, self.now, self.http, budgets, was_away=self.was_away
         )

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from federation.planning.failover.clusterbudgets import (
+    WAVE_MAX,
     BudgetedCluster,
-    WaveBudgets,
+    DisruptionBudgets,
     budgeted_clusters,
     disruptions_of,
     find_blocked,
@@ -141,9 +142,30 @@ def test_waves_count_for_drains_and_the_earlier_disruption_goes_first() -> None:
     assert _is_allowed("a", [changed, _cluster("b")], _budget(1))
 
 
+def test_a_drain_that_waits_for_a_wave_is_asked_about_again_when_the_wave_counts_no_longer() -> None:
+    """Otherwise it waits for an event that may never come."""
+    since = NOW - timedelta(seconds=60)
+    blocked = find_blocked(
+        "b", [_cluster("c"), replace(_cluster("a"), changed_at=since), _cluster("b", drained_s=30)], [_budget(1)], NOW
+    )
+    assert blocked is not None
+    assert blocked.until == since + WAVE_MAX
+    lost = find_blocked("b", [_cluster("a", ready=False), _cluster("b", drained_s=30)], [_budget(1)], NOW)
+    assert lost is not None
+    assert lost.until is None, "a report of the cluster ends that"
+
+
+def test_a_wrong_number_blocks_the_selected_clusters_only() -> None:
+    budget = _budget("x", clusterSelector={"matchLabels": {"region": "eu"}})
+    views = [_cluster("a", region="eu"), _cluster("b", region="us")]
+    waves = DisruptionBudgets(views, [budget], NOW)
+    assert [waves.find_blocked(name) is None for name in "ab"] == [False, True]
+    assert [find_blocked(name, views, [budget], NOW) is None for name in "ab"] == [False, True]
+
+
 def test_a_wave_takes_from_the_budgets_what_drains_and_unready_clusters_leave() -> None:
     clusters = [_cluster("a"), _cluster("b"), _cluster("c", drained_s=1), _cluster("d", ready=False)]
-    budgets = WaveBudgets(clusters, [_budget(3)], NOW)
+    budgets = DisruptionBudgets(clusters, [_budget(3)], NOW)
     assert budgets.find_blocked("a") is None
     budgets.take("a")
     blocked = budgets.find_blocked("b")
@@ -158,7 +180,7 @@ def test_a_wave_takes_from_the_budgets_what_drains_and_unready_clusters_leave() 
 @pytest.mark.parametrize("spec", [{"maxUnavailable": "x"}, {"maxUnavailable": 9, "windows": [{"start": "2026"}]}])
 def test_a_malformed_budget_allows_no_wave(spec: dict[str, Any]) -> None:
     budget = {"metadata": {"name": "all"}, "spec": spec}
-    blocked = WaveBudgets(THREE, [budget], NOW).find_blocked("a")
+    blocked = DisruptionBudgets(THREE, [budget], NOW).find_blocked("a")
     assert blocked is not None
     assert "ClusterDisruptionBudget all is malformed" in blocked.message
 

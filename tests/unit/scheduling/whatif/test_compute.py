@@ -10,6 +10,7 @@ from tests.support.whatif import a_cluster, a_source, a_world, change, plan
 from federation.api import names
 from federation.api.resources import (
     CHANGE_FREEZES,
+    CLUSTER_DISRUPTION_BUDGETS,
     DELIVERY_SUSPENSIONS,
     FEDERATED_CLUSTERS,
     FEDERATED_OBJECTS,
@@ -19,7 +20,11 @@ from federation.api.resources import (
     SCHEDULING_PROFILES,
 )
 from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object, Resource
+from federation.planning.failover.failoveroptions import FailoverOptions
+from federation.planning.failover.halts import HaltOptions
+from federation.planning.failover.pace import PaceOptions
 from federation.planning.guard.ledger import GuardOptions
+from federation.scheduling.hostlimits import Limits
 from federation.scheduling.triggerwords import describe_deferral
 from federation.scheduling.whatif.changes import as_down, with_label, with_taint, without_taint
 from federation.scheduling.whatif.planresult import Action, ObjectPlan, to_json
@@ -363,7 +368,7 @@ def test_a_workload_that_would_leave_its_volume_is_held(share: float, modes: lis
     volume = {"metadata": metadata, "spec": {"template": template}}
     world = usual.with_changes([ObjectChange(FEDERATED_OBJECTS, "default", metadata["name"], None, volume)])
     moved = change(world, PROPAGATION_POLICIES, a_policy({"west": 1}, **FREE))
-    result = plan(world, moved, guard=GuardOptions(share=share))
+    result = plan(world, moved, limits=Limits(GuardOptions(share=share)))
     assert [hold.volumes for hold in result.holds] == held
 
 
@@ -383,7 +388,7 @@ def test_a_plan_counts_all_moves_of_a_cause_before_the_guard_answers(
     count: int, held: list[tuple[int, int, int]]
 ) -> None:
     world = a_fleet_of(count)
-    result = plan(world, a_move_to_west(world), guard=GuardOptions())
+    result = plan(world, a_move_to_west(world), limits=Limits(GuardOptions()))
     assert [(hold.counted, hold.size, hold.allowed) for hold in result.holds] == held
     assert sum(len(hold.objects) for hold in result.holds) == sum(each[0] for each in held)
 
@@ -392,7 +397,7 @@ def test_what_a_freeze_holds_does_not_count_for_the_guard() -> None:
     world = a_fleet_of(12)
     always = a_hold(CHANGE_FREEZES, {"reason": "the sale", "windows": ALWAYS})
     frozen = world.with_changes([always])
-    result = plan(frozen, a_move_to_west(frozen), guard=GuardOptions())
+    result = plan(frozen, a_move_to_west(frozen), limits=Limits(GuardOptions()))
     assert result.holds == []
     assert all("ChangeFreeze sale holds" in row.held for obj in result.changed for row in obj.rows)
 
@@ -429,3 +434,69 @@ def test_a_policy_that_suspends_scheduling_places_nothing_and_says_so() -> None:
     assert result.changed == []
     obj = next(each for each in result.objects if each.name == "new")
     assert "suspends scheduling: ask platform" in obj.reason
+
+
+LOST_AT = "2025-11-01T00:00:00Z"
+"""An hour ago and longer, for a toleration."""
+
+
+def lost(name: str) -> Object:
+    """Return a cluster that was lost long ago, with the taint that empties it."""
+    found = a_cluster(name)
+    for condition in found["status"]["conditions"]:
+        condition["lastTransitionTime"] = LOST_AT
+        if condition["type"] == names.CLUSTER_READY:
+            condition["status"] = "Unknown"
+    found["spec"]["taints"] = [{"key": names.TAINT_UNREACHABLE, "effect": "NoExecute", "timeAdded": LOST_AT}]
+    return found
+
+
+def ready(name: str) -> Object:
+    found = a_cluster(name)
+    for condition in found["status"]["conditions"]:
+        condition["lastTransitionTime"] = LOST_AT
+    return found
+
+
+def leaving(limits: Limits | None, *gone: str, budget: Object | None = None) -> dict[str, str]:
+    """Return why replicas stay in clusters that are lost in a plan, by cluster; {} if they leave."""
+    places = {"east": 1, "west": 1, "south": 1}
+    world = a_world(map(ready, places), [a_policy(places, **FREE)], sources=[a_source("web", 6)])
+    changes = [change(world, FEDERATED_CLUSTERS, lost(name)) for name in gone]
+    if budget is not None:
+        world = world.with_changes([change(world, CLUSTER_DISRUPTION_BUDGETS, budget)])
+        drained = with_taint(cluster(world, "east"), names.TAINT_DRAIN, "", "NoExecute")
+        changes = [change(world, FEDERATED_CLUSTERS, drained)]
+    (obj,) = plan(world, *changes, limits=limits, is_everything=True).objects
+    return {name: stay.message for name, stay in obj.stays.items()}
+
+
+def test_a_plan_halts_where_the_control_plane_would() -> None:
+    """Otherwise a plan promises moves that begin when a user makes something else whole."""
+    majority = "2 of 3 clusters are lost (east, west), more than 50%"
+    assert leaving(None, "east") == {}
+    assert leaving(None, "east", "west") == {"east": majority, "west": majority}
+    patient = Limits(failover=FailoverOptions(HaltOptions(share=1.0)))
+    assert leaving(patient, "east", "west") == {}
+
+
+def test_a_plan_has_the_pace_of_its_host() -> None:
+    """A pace ends with time; without failover nothing leaves at all."""
+    assert leaving(Limits(failover=FailoverOptions(pace=PaceOptions(replicas_per_minute=1))), "east") == {}
+    off = Limits(failover=FailoverOptions(pace=PaceOptions(replicas_per_minute=0)))
+    assert leaving(off, "east") == {"east": "failover is off: no replicas leave"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "stays"),
+    [
+        ({"maxUnavailable": 1}, ""),
+        ({"maxUnavailable": 0}, "ClusterDisruptionBudget all allows 0 unavailable clusters; 0 of 3 clusters are "),
+        ({"maxUnavailable": 1, "windows": [{"start": "2999-01-01T00:00:00Z", "end": "2999-01-02T00:00:00Z"}]}, ""),
+    ],
+    ids=["free", "used up", "opens in time"],
+)
+def test_a_plan_of_a_drain_asks_the_cluster_disruption_budgets(spec: Object, stays: str) -> None:
+    found = leaving(None, budget={"metadata": {"name": "all"}, "spec": spec})
+    assert found.keys() == ({"east"} if stays else set())
+    assert found.get("east", "").startswith(stays)
