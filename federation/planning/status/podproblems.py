@@ -44,7 +44,8 @@ def problem_of(pod: Mapping[str, Any]) -> PodProblem | None:
             return PodProblem(f"{name}: container {_text(container.get('name'))} {text}", is_broken=True)
     scheduled = held.get("PodScheduled", {})
     if scheduled.get("status") == "False":
-        return PodProblem(f"{name} is not scheduled: {_text(scheduled.get('message'))}")
+        why = _text(scheduled.get("message") or scheduled.get("reason"))
+        return PodProblem(f"{name} is not scheduled: {why}" if why else f"{name} is not scheduled")
     return PodProblem(f"{name} runs and is not ready" if status.get("phase") == "Running" else f"{name} is starting")
 
 
