@@ -30,10 +30,10 @@ from report import print_report
 from federation.planning.clusters.clusterresources import Collector
 from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.engine import Engine
-from federation.scheduling.framework.migrations import AutoMigration
+from federation.scheduling.framework.migrations import AUTO_MIGRATION, AutoMigration
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, Profile, apply_profile
 from federation.scheduling.framework.registry import load_plugins
-from federation.scheduling.framework.types import GroupVersionKind, SchedulingMode, SchedulingUnit
+from federation.scheduling.framework.types import GroupVersionKind, Preferences, SchedulingMode, SchedulingUnit
 from federation.scheduling.snapshot import ClusterCache
 from federation.simulator.controllers.podplacement import SchedulerCache, compute_pod_request
 
@@ -287,8 +287,8 @@ class Federation:
             desired_replicas=replicas,
             request={"cpu": cpu_m, "memory": mib << 20},
             current=before,
-            weights=self._weights,
-            auto_migration=AutoMigration(estimated_capacity=estimated) if estimated else None,
+            preferences=Preferences(weights=self._weights),
+            shapes={AUTO_MIGRATION.name: AutoMigration(estimated_capacity=estimated)} if estimated else {},
             assumed=self._assume_cache.snapshot(now_s) if self.strategy.reserves else {},
         )
         decision = self._engine.decide(unit, self._clusters.snapshot(), self.strategy.profile, now=NOW)

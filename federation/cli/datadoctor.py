@@ -60,7 +60,7 @@ def to_workload(
         clusters = held.clusters
     if not volumes or not clusters:
         return None
-    stays = policy is None or policy.is_sticky
+    stays = policy is None or policy.rescheduling.is_sticky
     return DataWorkload(
         name=f"{template['kind']} {namespace}/{template['metadata']['name']}",
         volumes=volumes,

@@ -44,7 +44,7 @@ async def preview(context: KubeconfigContext, name: str) -> int:
         item, metadata = item_of(federated, type_, name), federated["metadata"]
         plan = plans.get((metadata.get("namespace", ""), metadata["name"]))
         staying, reason = _forecast(plan, name, item.replicas)
-        why = "its policy keeps it where it is" if policy.is_sticky else _design(plan, name)
+        why = "its policy keeps it where it is" if policy.rescheduling.is_sticky else _design(plan, name)
         if why or (reason and staying == item.replicas):
             print(item.to_text(f"would stay: {why or reason}"))
         elif staying:

@@ -15,8 +15,8 @@ import orjson
 from federation.api import names
 from federation.api.selectors import compile_cluster_terms
 from federation.apimachinery.quantity import INT64_MAX, INT64_MIN
-from federation.scheduling.framework.types import PreferredTerm, SchedulingMode
-from federation.scheduling.policyspec import PREFERENCES, Preferences, to_preferences, to_tolerations
+from federation.scheduling.framework.types import NO_PREFERENCES, Preferences, PreferredTerm, SchedulingMode
+from federation.scheduling.policyspec import PREFERENCES, to_preferences, to_tolerations
 
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -32,10 +32,13 @@ _AFFINITY = {
 }
 _TOLERATIONS = [{"key": str, "operator": str, "value": str, "effect": str, "tolerationSeconds": int}]
 _PLACEMENTS = [{"cluster": str, "preferences": dict.fromkeys(PREFERENCES, int)}]
-_NONE = Preferences()
+_POLICYS: Mapping[str, int] = {}
+"""Stands for a map of the policy, which is in force where an annotation has a negative number."""
 
 
-def overrides_from_annotations(annotations: Mapping[str, str], preferences: Preferences = _NONE) -> dict[str, Any]:
+def overrides_from_annotations(
+    annotations: Mapping[str, str], preferences: Preferences = NO_PREFERENCES
+) -> dict[str, Any]:
     """Return the unit's fields that valid annotations set.
 
     `preferences` is among them when placements are given, completed by the policy's preferences.
@@ -75,7 +78,7 @@ def ignored_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
     for key in _READERS:
         if key not in annotations:
             continue
-        said = overrides_from_annotations({key: annotations[key]})
+        said = overrides_from_annotations({key: annotations[key]}, Preferences(frozenset(), *[_POLICYS] * 4))
         if not said:
             ignored[key] = f"its value cannot be understood; write {FORMS[key]}"
         elif negative := [field for field, name in PREFERENCES.items() if _is_left_out(said, name)]:
@@ -84,7 +87,7 @@ def ignored_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_left_out(said: Mapping[str, Any], name: str) -> bool:
-    return "preferences" in said and getattr(said["preferences"], name) is None
+    return "preferences" in said and getattr(said["preferences"], name) is _POLICYS
 
 
 def _read_mode(text: str) -> dict[str, Any]:

@@ -56,10 +56,17 @@ def tolerated_until(attempt: SchedulingAttempt, world: World, snapshot: Snapshot
     An object that does not follow changes of clusters is not moved when a toleration ends.
     """
     policy = attempt.policy
-    if not snapshot.with_taint_times or policy is None or policy.disable_rescheduling or not policy.reschedule_when:
+    if (
+        not snapshot.with_taint_times
+        or policy is None
+        or policy.rescheduling.is_disabled
+        or not policy.rescheduling.when
+    ):
         return {}
     federated, _ = with_allowed_annotations(attempt.federated, world.annotation_policy)
-    if overrides_from_annotations(federated["metadata"].get("annotations") or {}).get("sticky", policy.is_sticky):
+    if overrides_from_annotations(federated["metadata"].get("annotations") or {}).get(
+        "sticky", policy.rescheduling.is_sticky
+    ):
         return {}
     tolerations, current = tolerations_of(federated, policy, world.options), attempt.current()
     return {

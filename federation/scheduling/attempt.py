@@ -17,9 +17,11 @@ from federation.planning.guard.earliervolumes import NO_VOLUMES, EarlierVolumes
 from federation.scheduling.annotationoverrides import overrides_from_annotations
 from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.engine import Decision
+from federation.scheduling.framework.policygroups import GROUPS
 from federation.scheduling.framework.types import SchedulingMode, Toleration
 from federation.scheduling.names import IGNORED_PLUGINS
 from federation.scheduling.occasions import UnitOptions
+from federation.scheduling.podgroups import JOINS
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef
 from federation.scheduling.recalledgangs import pods_by_request
@@ -79,14 +81,18 @@ class SchedulingAttempt:
 
     def has_unplaced_replicas(self) -> bool:
         """Return whether the current placement lacks replicas that a decision may place."""
-        if self.policy is None or self.policy.is_sticky:
+        if self.policy is None or self.policy.rescheduling.is_sticky:
             return False
         wanted = self.federated_type.replicas(self.federated["spec"]["template"]) or 0
         return 0 < sum(wanted if count is None else count for count in self.current().values()) < wanted
 
     def may_go_back(self) -> bool:
         """Return whether all replicas are placed, and a group of the policy lets its own return to an earlier one."""
-        if self.policy is None or self.policy.is_sticky or not any(group.returns for group in self.policy.groups):
+        if (
+            self.policy is None
+            or self.policy.rescheduling.is_sticky
+            or not any(group.returns for group in GROUPS.of(self.policy))
+        ):
             return False
         return bool(self.current()) and not self.has_unplaced_replicas()
 
@@ -117,11 +123,11 @@ def tolerations_of(federated: Mapping[str, Any], policy: Policy, options: UnitOp
 def assume(assume_cache: AssumeCache, key: Hashable, decision: Decision, now_s: float) -> None:
     """Add the decision's new replicas to the assume cache, before any member can report them."""
     unit = decision.unit
-    if unit.joins is not None:
+    if JOINS.of(unit) is not None:
         return  # the leader's decision counts it
-    if unit.pods and unit.mode is SchedulingMode.DUPLICATE:
+    if unit.pods.sets and unit.mode is SchedulingMode.DUPLICATE:
         assume_cache.assume_whole(
-            key, pods_by_request(unit.pods), unit.current.keys(), decision.placements.keys(), now_s
+            key, pods_by_request(unit.pods.sets), unit.current.keys(), decision.placements.keys(), now_s
         )
         return
     each = unit.desired_replicas or 0

@@ -12,6 +12,7 @@ from federation.scheduling import decisionpatch
 from federation.scheduling.answers import Assessment, Deferred, Due, Leave, Wait
 from federation.scheduling.attempt import Annotations, SchedulingAttempt
 from federation.scheduling.engine import Placements
+from federation.scheduling.framework.division import SUBSETS
 from federation.scheduling.jobqueues import ADMISSION, Admission
 from federation.scheduling.names import IGNORED_PLUGINS, REASON_POLICY_NOT_FOUND, REBALANCED
 from federation.scheduling.workloadspreads import to_annotation
@@ -52,7 +53,7 @@ def placement_patch(
         decided |= {REBALANCED: asked}
     if not is_held:
         counts = {cluster: count or 0 for cluster, count in placements.items()}
-        decided[names.WORKLOAD_SPREAD] = to_annotation(due.unit.workload_spread, counts, quotas or {})
+        decided[names.WORKLOAD_SPREAD] = to_annotation(SUBSETS.of(due.unit), counts, quotas or {})
     if without or not is_partial:
         decided[IGNORED_PLUGINS] = ",".join(sorted(set(without))) or None
     return decisionpatch.place(
@@ -88,7 +89,7 @@ def restoring_patch(attempt: SchedulingAttempt, assessment: Assessment, placemen
     if isinstance(assessment, Due):
         written[names.SCHEDULING_TRIGGERS] = assessment.triggers
         counts = {cluster: count or 0 for cluster, count in placements.items()}
-        written[names.WORKLOAD_SPREAD] = to_annotation(assessment.unit.workload_spread, counts, {})
+        written[names.WORKLOAD_SPREAD] = to_annotation(SUBSETS.of(assessment.unit), counts, {})
     patch, _ = decisionpatch.place(
         attempt.federated, attempt.federated_type, attempt.policy, placements, attempt.annotations | written
     )

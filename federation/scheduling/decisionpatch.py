@@ -113,7 +113,7 @@ def failover_annotations(policy: Policy) -> dict[str, str | None]:
 
     An object that keeps its first placement leaves no cluster.
     """
-    is_kept = policy.is_sticky or policy.disable_rescheduling
+    is_kept = policy.rescheduling.is_sticky or policy.rescheduling.is_disabled
     return {names.APPLICATION_FAILOVER_RULES: None if is_kept else rules_text(policy.failover.application)}
 
 
@@ -121,12 +121,12 @@ def migration_annotations(
     federated: Mapping[str, Any], federated_type: FederatedType, policy: Policy
 ) -> dict[str, str | None]:
     """Return the annotations that pass the policy's settings to the automigration controller."""
-    if not policy.has_auto_migration:
+    if not policy.migration.is_on:
         return {names.POD_UNSCHEDULABLE_THRESHOLD: None, names.FAILBACK: None}
-    batch = policy.failback.batch_of(federated_type.replicas(federated["spec"]["template"]) or 0)
+    batch = policy.migration.failback.batch_of(federated_type.replicas(federated["spec"]["template"]) or 0)
     return {
-        names.POD_UNSCHEDULABLE_THRESHOLD: to_go_duration(policy.unschedulable_threshold),
-        names.FAILBACK: failback_to_text(policy.failback.stable_for, batch),
+        names.POD_UNSCHEDULABLE_THRESHOLD: to_go_duration(policy.migration.threshold),
+        names.FAILBACK: failback_to_text(policy.migration.failback.stable_for, batch),
     }
 
 

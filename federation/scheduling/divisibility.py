@@ -33,7 +33,7 @@ def duplicate_reason(attempt: SchedulingAttempt, due: Due) -> str:
 
     Reference: docs/reference/scheduling.md.
     """
-    if not due.divides or attempt.federated_type.paths.replicas_spec or due.unit.is_gang:
+    if not due.divides or attempt.federated_type.paths.replicas_spec or due.unit.pods.is_gang:
         return ""
     type_name = attempt.federated_type.name
     return f"the policy says Divide, but FederatedTypeConfig {type_name} has no pathDefinition.replicasSpec"

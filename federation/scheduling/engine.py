@@ -32,8 +32,11 @@ from federation.scheduling.framework.division import current_replicas
 from federation.scheduling.framework.expectedload import with_assumed
 from federation.scheduling.framework.gangs import within_room
 from federation.scheduling.framework.orderedgroups import Tier, in_order, within_groups
+from federation.scheduling.framework.policygroups import GROUPS
 from federation.scheduling.framework.profile import Profile
+from federation.scheduling.framework.quotaheadroom import QUOTA
 from federation.scheduling.framework.registry import PluginRegistry
+from federation.scheduling.framework.relations import RELATIONS
 from federation.scheduling.framework.relationsteps import with_relation_scores, within_relations
 from federation.scheduling.framework.runner import Framework
 from federation.scheduling.framework.schedulermetrics import SchedulerMetrics
@@ -48,6 +51,7 @@ from federation.scheduling.framework.types import (
     Status,
 )
 from federation.scheduling.groupdecision import AllClusters, Choice, TierChoice
+from federation.scheduling.podgroups import JOINS
 from federation.scheduling.snapshot import Snapshot
 
 Placements = Mapping[str, int | None]
@@ -187,27 +191,27 @@ class Engine:
         cycle, unit = results.cycle, results.cycle.unit
         if unit.sticky and unit.current:
             return _keep_sticky(results)
-        if unit.joins is not None:
-            return _join(results, dict.fromkeys(sorted(unit.joins)))
+        if (joins := JOINS.of(unit)) is not None:
+            return _join(results, dict.fromkeys(sorted(joins)))
         try:
             framework = self.framework(profile, results.snapshot.project)
         except PluginError as error:
             return results.end(Outcome.PLUGIN_FAILED, f"profile {profile.name}: {error}")
         filtered = yield from framework.run_filters(cycle)
-        if unit.relations:
+        if RELATIONS.of(unit):
             filtered = within_relations(unit, filtered, cycle.state)
         filtered = within_project(results.snapshot.left, within_admitted(unit, filtered))
         waits = ""
-        if unit.is_gang:
+        if unit.pods.is_gang:
             filtered, waits = within_room(unit, filtered, results.snapshot.by_name, cycle.state)
-        elif has_devices(unit) and not unit.replica_parts:  # those of whole replicas count in their capacity
+        elif has_devices(unit) and not unit.pods.replica_parts:  # those of whole replicas count in their capacity
             filtered, waits = within_devices(unit, filtered, cycle.state)
         results.filtered = filtered
         if not filtered.feasible:
             reason = availability(results.snapshot, filtered)
             return results.end(Outcome.NO_FEASIBLE_CLUSTER, f"{waits}; {reason}" if waits else reason)
         tiers: list[Tier] = []
-        if unit.groups:
+        if GROUPS.of(unit):
             results.filtered, tiers = within_groups(unit, filtered)
             if not tiers:
                 return results.end(Outcome.NO_FEASIBLE_CLUSTER, availability(results.snapshot, results.filtered))
@@ -215,7 +219,7 @@ class Engine:
             results.scored = yield from framework.run_scores(cycle, results.filtered)
         except UnschedulableError as refusal:
             return results.end(Outcome.NO_FEASIBLE_CLUSTER, f"{refusal.status.plugin}: {refusal}")
-        if unit.relations:
+        if RELATIONS.of(unit):
             results.scored = with_relation_scores(unit, results.scored)
         if tiers:
             return (yield from self._in_tiers(results, framework, tiers))
@@ -267,7 +271,7 @@ class Engine:
         results.selected = clusters
         try:
             division = yield from results.choice.divide(results.cycle, clusters)
-            if unit.quota is not None and (exceeded := _excess(unit, division.replicas)):
+            if exceeded := _excess(unit, division.replicas):
                 results.exceeded = exceeded
                 division = yield from _divide_within_quota(results.cycle, results.choice, clusters, exceeded)
             results.division = division
@@ -373,10 +377,11 @@ def _placed(decision: Decision) -> int:
 
 def _excess(unit: SchedulingUnit, placements: Placements) -> str:
     """Return the quota that a placement exceeds, "" for none."""
-    if unit.quota is None:
+    quota = QUOTA.of(unit)
+    if quota is None:
         return ""
     each = 1 if unit.desired_replicas is None else unit.desired_replicas
-    return unit.quota.excess({name: each if count is None else count for name, count in placements.items()})
+    return quota.excess({name: each if count is None else count for name, count in placements.items()})
 
 
 def _divide_within_quota(

@@ -86,9 +86,9 @@ class Evictions:
         """Return what may return to clusters that were lost or drained."""
         federated, policy = attempt.federated, attempt.policy
         record = eviction_record(federated)
-        if not record.left or policy is None or policy.is_sticky or not _may_return(attempt, modes):
+        if not record.left or policy is None or policy.rescheduling.is_sticky or not _may_return(attempt, modes):
             return Returns()
-        rules, migrates = policy.failback, policy.has_auto_migration
+        rules, migrates = policy.migration.failback, policy.migration.is_on
         replicas = attempt.federated_type.replicas(federated["spec"]["template"])
         return plan_returns(
             record,
@@ -104,7 +104,7 @@ class Evictions:
         """Return whether a placement that lacks clusters that could not have the object is to be completed now."""
         federated, policy = attempt.federated, attempt.policy
         marks = missing_clusters(federated)
-        if not marks or policy is None or policy.is_sticky or policy.disable_rescheduling:
+        if not marks or policy is None or policy.rescheduling.is_sticky or policy.rescheduling.is_disabled:
             return Completion()
         template = federated["spec"]["template"]
         if fixed_volumes_of(template, modes):

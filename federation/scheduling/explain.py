@@ -15,6 +15,8 @@ from federation.scheduling.engine import Decision
 from federation.scheduling.framework.costs import explain_costs
 from federation.scheduling.framework.limits import explain_spread
 from federation.scheduling.framework.orderedgroups import place_of
+from federation.scheduling.framework.policygroups import GROUPS
+from federation.scheduling.framework.topology import TOPOLOGY_SPREAD
 from federation.scheduling.framework.types import Cluster, SchedulingMode
 
 
@@ -41,11 +43,11 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
         "previous": unit.current,
         "placements": decision.placements,
     }
-    if unit.pods:
+    if unit.pods.sets:
         explanation["pods"] = [
-            {"name": each.name, "count": each.count, "request": dict(each.shape.request)} for each in unit.pods
+            {"name": each.name, "count": each.count, "request": dict(each.shape.request)} for each in unit.pods.sets
         ]
-        explanation["isGang"] = unit.is_gang
+        explanation["isGang"] = unit.pods.is_gang
     if decision.filtered is not None and decision.filtered.rejected:
         explanation["rejected"] = {
             name: {"plugin": status.plugin, "reasons": status.reasons}
@@ -62,15 +64,15 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
         }
     if decision.selections:
         explanation["select"] = [{"plugin": step.plugin, "clusters": step.clusters} for step in decision.selections]
-    if unit.groups and decision.filtered is not None:
+    if GROUPS.of(unit) and decision.filtered is not None:
         explanation["groups"] = {
-            cluster.name: unit.groups[place].name
+            cluster.name: GROUPS.of(unit)[place].name
             for cluster in decision.filtered.feasible
-            if (place := place_of(unit.groups, cluster.name, cluster.labels)) is not None
+            if (place := place_of(GROUPS.of(unit), cluster.name, cluster.labels)) is not None
         }
     if decision.division is not None:
         explanation["division"] = dict(decision.division.explanation)
-    if unit.topology_spread and decision.is_success and decision.selections:
+    if TOPOLOGY_SPREAD.of(unit) and decision.is_success and decision.selections:
         explanation["topology"] = explain_spread(unit, _candidates(decision), decision.placements)
     if decision.snapshot.has_rates and (
         costs := explain_costs(unit, decision.snapshot.by_name, decision.placements or unit.current)

@@ -124,20 +124,20 @@ def _fits(workload: Workload, clusters: Mapping[str, Cluster], name: str) -> int
     if not may_use(unit, cluster):
         return 0
     room = capacity_of(cluster, unit.shape) if unit.request or cluster.node_classes is not None else _UNKNOWN_ROOM
-    most = unit.max_replicas.get(name)
+    most = unit.preferences.max_replicas.get(name)
     return room if most is None else min(room, max(0, most - workload.replicas.get(name, 0)))
 
 
 def may_use(unit: SchedulingUnit, cluster: Cluster) -> bool:
     """Return whether the policy allows new replicas in the cluster: by list, labels, taints and API types."""
-    if unit.cluster_names and cluster.name not in unit.cluster_names:
+    if unit.preferences.cluster_names and cluster.name not in unit.preferences.cluster_names:
         return False
     if cluster.api_types and unit.gvk not in cluster.api_types:
         return False
-    if any(cluster.labels.get(key) != value for key, value in unit.cluster_selector):
+    if any(cluster.labels.get(key) != value for key, value in unit.affinity.cluster_selector):
         return False
     try:
-        if unit.required is not None and not unit.required.matches(cluster.name, cluster.labels):
+        if unit.affinity.required is not None and not unit.affinity.required.matches(cluster.name, cluster.labels):
             return False
     except SelectorError:
         return False

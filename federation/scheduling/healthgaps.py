@@ -18,7 +18,9 @@ from federation.apimachinery.selectors import SelectorError
 from federation.planning.failover.completion import missing_clusters
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.groupcounts import may_be_added
+from federation.scheduling.framework.moving import ENDED_TOLERATIONS
 from federation.scheduling.framework.orderedgroups import place_of
+from federation.scheduling.framework.policygroups import GROUPS
 from federation.scheduling.framework.types import Cluster, Effect, SchedulingMode, SchedulingUnit
 
 _NAMED_MAX = 5
@@ -38,7 +40,7 @@ def plan_marks(
     is_larger = sum(map(_size, after.values())) > sum(map(_size, before.values()))
     marks, gaps = missing_clusters(federated), gaps_of(decision) if gains or completes else frozenset()
     if not is_larger:
-        gaps -= decision.unit.ended_tolerations.keys() - marks
+        gaps -= ENDED_TOLERATIONS.of(decision.unit).keys() - marks
     return gaps if completes else (marks | gaps) - after.keys()
 
 
@@ -60,11 +62,11 @@ def gaps_of(decision: Decision) -> frozenset[str]:
         for cluster in found
         if _is_gap(unit, cluster) and may_be_added(unit, clusters, list(placements), cluster.name)
     )
-    if not (unit.groups and gaps):
+    if not (GROUPS.of(unit) and gaps):
         return gaps
     # A cluster of another group is not missing: its group is used only if the others are not enough.
-    used = {place_of(unit.groups, name, clusters[name].labels) for name in placements if name in clusters}
-    return frozenset(name for name in gaps if place_of(unit.groups, name, clusters[name].labels) in used)
+    used = {place_of(GROUPS.of(unit), name, clusters[name].labels) for name in placements if name in clusters}
+    return frozenset(name for name in gaps if place_of(GROUPS.of(unit), name, clusters[name].labels) in used)
 
 
 def describe(marks: frozenset[str], decision: Decision) -> str:
@@ -91,15 +93,17 @@ def _is_gap(unit: SchedulingUnit, cluster: Cluster) -> bool:
     is_healthy = cluster.is_ready and not any(taint.key in names.HEALTH_TAINTS for taint in cluster.taints)
     if is_healthy and not _lacks_kind(unit, cluster):
         return False
-    if cluster.is_terminating or (unit.cluster_names and cluster.name not in unit.cluster_names):
+    if cluster.is_terminating or (
+        unit.preferences.cluster_names and cluster.name not in unit.preferences.cluster_names
+    ):
         return False
     others = (taint for taint in cluster.taints if taint.key not in names.HEALTH_TAINTS)
     if any(taint.effect != Effect.PREFER_NO_SCHEDULE and not unit.tolerates(taint) for taint in others):
         return False
-    if any(cluster.labels.get(key) != value for key, value in unit.cluster_selector):
+    if any(cluster.labels.get(key) != value for key, value in unit.affinity.cluster_selector):
         return False
     try:
-        return unit.required is None or unit.required.matches(cluster.name, cluster.labels)
+        return unit.affinity.required is None or unit.affinity.required.matches(cluster.name, cluster.labels)
     except SelectorError:
         return False
 

@@ -25,8 +25,9 @@ from federation.planning.federatedobject.placements import departed_clusters
 from federation.planning.rendering.admittednodes import QUEUE_NODES, PodNodes
 from federation.scheduling.deadlines import Alternative
 from federation.scheduling.framework import gangs
-from federation.scheduling.framework.admittedclusters import STEP
+from federation.scheduling.framework.admittedclusters import ADMITTED_TO, STEP
 from federation.scheduling.framework.cycle import FilterResult
+from federation.scheduling.framework.moving import AVOIDED, ENDED_TOLERATIONS
 from federation.scheduling.framework.types import NodeNeeds, PodSet, SchedulingUnit, Status, pod_shape
 from federation.scheduling.names import KUEUE_QUEUE_NAME, QUEUE_ADMISSION, QUEUE_NAME
 from federation.scheduling.podgroups import membership_of
@@ -179,8 +180,12 @@ def within_admission(unit: SchedulingUnit, federated: Mapping[str, Any] | None) 
     limit = 1 if unit.max_clusters is None else min(1, unit.max_clusters)
     unit = replace(unit, max_clusters=limit)
     if nodes := QUEUE_NODES.of(federated):
-        unit = replace(unit, pods=on_nodes(unit.pods, nodes), node_needs=_needs_on(unit.node_needs, nodes))
-    return unit if unit.current else replace(unit, admitted_to=frozenset(admission.clusters))
+        unit = replace(
+            unit,
+            pods=replace(unit.pods, sets=on_nodes(unit.pods.sets, nodes)),
+            node_needs=_needs_on(unit.node_needs, nodes),
+        )
+    return unit if unit.current else ADMITTED_TO.on(unit, frozenset(admission.clusters))
 
 
 def on_nodes(pods: tuple[PodSet, ...], nodes: Sequence[PodNodes]) -> tuple[PodSet, ...]:
@@ -233,4 +238,6 @@ def is_lost(federated: Mapping[str, Any], unit: SchedulingUnit, kept: Iterable[s
     current = unit.current.keys()
     if not current or has_finished_everywhere(federated) or current & set(kept):
         return False
-    return all(name in unit.ended_tolerations or name in unit.avoided or name not in set(known) for name in current)
+    return all(
+        name in ENDED_TOLERATIONS.of(unit) or name in AVOIDED.of(unit) or name not in set(known) for name in current
+    )

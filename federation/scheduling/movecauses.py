@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from federation.scheduling.framework.policygroups import GroupMove
-from federation.scheduling.framework.relations import Relation
+from federation.scheduling.framework.moving import CHOOSES_ANEW, HOMES
+from federation.scheduling.framework.policygroups import GROUP_MOVE, GROUPS, GroupMove
+from federation.scheduling.framework.relations import RELATIONS, Relation
 from federation.scheduling.framework.types import SchedulingMode, SchedulingUnit
 from federation.scheduling.policyspec import Policy
 from federation.scheduling.triggers import (
@@ -61,15 +62,15 @@ def with_causes(
 ) -> SchedulingUnit:
     """Return the unit with what may move it."""
     only_adds, goes_back, homes, completes = quiet
-    if unit.groups and (only_adds or goes_back):
-        unit = replace(unit, group_move=GroupMove.RETURN if goes_back else GroupMove.STAY)
+    if GROUPS.of(unit) and (only_adds or goes_back):
+        unit = GROUP_MOVE.on(unit, GroupMove.RETURN if goes_back else GroupMove.STAY)
     if completes and unit.mode is SchedulingMode.DUPLICATE:
         return replace(unit, avoid_disruption=True)  # copies are added, and none moves
     is_asked = asks_for_rebalance(annotations) or completes
     if only_adds or homes or is_asked:
-        unit = replace(unit, avoid_disruption=only_adds, homes=homes)
+        unit = HOMES.on(replace(unit, avoid_disruption=only_adds), homes)
     if is_asked or _asks_anew(unit, policy, comparison):
-        unit = replace(unit, chooses_anew=True)
+        unit = CHOOSES_ANEW.on(unit, value=True)
     return unit
 
 
@@ -84,9 +85,14 @@ def _asks_anew(unit: SchedulingUnit, policy: Policy, comparison: TriggerComparis
     """
     if not comparison.changed:
         return False
-    prefers = unit.priorities or unit.preferred or unit.groups or any(map(_may_ask, unit.relations))
+    prefers = (
+        unit.preferences.priorities
+        or unit.affinity.preferred
+        or GROUPS.of(unit)
+        or any(map(_may_ask, RELATIONS.of(unit)))
+    )
     if asks_for_other_clusters(comparison.changed) and prefers:
         return True
-    when = policy.reschedule_when
-    follows_joins = when is not None and when.cluster_joined and not policy.avoid_disruption
+    when = policy.rescheduling.when
+    follows_joins = when is not None and when.cluster_joined and not policy.rescheduling.avoid_disruption
     return follows_joins and has_joined(comparison.changed)

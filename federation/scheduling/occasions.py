@@ -4,11 +4,12 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
-from federation.scheduling.framework.relations import Relation
-from federation.scheduling.framework.types import Assumed, Quota, SchedulingUnit
+from federation.scheduling.framework.quotaheadroom import QUOTA, Quota
+from federation.scheduling.framework.relations import RELATIONS, Relation
+from federation.scheduling.framework.types import Assumed, SchedulingUnit
 from federation.scheduling.snapshot import Snapshot
 
 
@@ -54,9 +55,9 @@ class Surroundings:
 
     def related(self, unit: SchedulingUnit) -> SchedulingUnit:
         """Return the unit with its relations."""
-        return replace(unit, relations=self.relations) if self.relations else unit
+        return RELATIONS.on(unit, self.relations) if self.relations else unit
 
     def limited(self, unit: SchedulingUnit, snapshot: Snapshot) -> SchedulingUnit:
         """Return the unit with its quota."""
         quota = self.quota(unit, snapshot)
-        return unit if quota is None else replace(unit, quota=quota)
+        return unit if quota is None else QUOTA.on(unit, quota)

@@ -13,7 +13,7 @@ from federation.planning.clusters.deviceclaims import Claims
 from federation.planning.components import ComponentError, ComponentPods
 from federation.planning.federatedobject.placements import placement_of
 from federation.planning.podgroups import POD_GROUP, PodGroup, group_of
-from federation.scheduling.framework.types import PodSet
+from federation.scheduling.framework.types import PodSet, ShapeKey
 from federation.scheduling.podrequest import (
     claims_of,
     pod_count,
@@ -22,6 +22,9 @@ from federation.scheduling.podrequest import (
     to_pod_set,
     total_request,
 )
+
+JOINS: ShapeKey[frozenset[str] | None] = ShapeKey("joins", None)
+"""The clusters of the leader of its pod group, None without one."""
 
 
 def membership_of(federated: Mapping[str, Any]) -> PodGroup | None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from federation.api import names
-from federation.api.selectors import ClusterTerms, compile_cluster_terms
+from federation.api.selectors import compile_cluster_terms
 from federation.apimachinery.hashing import fnv1_32
 from federation.apimachinery.resources import GroupKind, group_kind_of
 from federation.apimachinery.selectors import Selector, SelectorError, compile_label_selector
@@ -26,8 +26,17 @@ from federation.planning.waves.policychanges import FIELD as CHANGE_FIELD
 from federation.planning.waves.policychanges import Reach, identity_of, labels_of, versions_of
 from federation.planning.waves.waverules import to_annotation
 from federation.scheduling.affinity.rules import WorkloadRule, compile_workload_rules
-from federation.scheduling.framework.policygroups import GroupUse, OrderedGroup
-from federation.scheduling.framework.types import ReplicasStrategy, SchedulingMode, Toleration
+from federation.scheduling.framework.groupcounts import GROUP_LIMITS
+from federation.scheduling.framework.policygroups import GROUPS, GroupUse, OrderedGroup
+from federation.scheduling.framework.topology import TOPOLOGY_SPREAD
+from federation.scheduling.framework.types import (
+    NO_PREFERENCES,
+    ClusterAffinity,
+    Preferences,
+    ReplicasStrategy,
+    SchedulingMode,
+    Toleration,
+)
 
 CHANGE_LENGTH_MAX = 200
 """Characters of the name of a change; the rest of a longer one is left out."""
@@ -58,6 +67,15 @@ class RescheduleWhen(NamedTuple):
     cluster_joined: bool = False
     cluster_labels_changed: bool = False
     cluster_api_resources_changed: bool = False
+
+
+class Rescheduling(NamedTuple):
+    """`spec.reschedulePolicy` and stickiness: what may move placed objects. `when` is None without such rules."""
+
+    is_sticky: bool = False
+    avoid_disruption: bool = True
+    is_disabled: bool = False
+    when: RescheduleWhen | None = None
 
 
 class FailbackRules(NamedTuple):
@@ -102,43 +120,33 @@ _ABSENT = {"minReplicas": 0}
 """Defaults by which a later entry for a cluster resets an earlier one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Preferences:
-    """`spec.placement`, one map per preference; None without a list."""
+class MigrationRules(NamedTuple):
+    """`spec.autoMigration`."""
 
-    cluster_names: frozenset[str] = frozenset()
-    min_replicas: Mapping[str, int] | None = None
-    max_replicas: Mapping[str, int] | None = None
-    weights: Mapping[str, int] | None = None
-    priorities: Mapping[str, int] | None = None
+    is_on: bool = False
+    keep_unschedulable: bool = False
+    threshold: str = "1m"
+    """How long a pod is unschedulable before its replica leaves."""
+    failback: FailbackRules = FailbackRules()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Policy:
-    """A compiled PropagationPolicy or ClusterPropagationPolicy. `reschedule_when` is None when the policy has none."""
+    """A compiled PropagationPolicy or ClusterPropagationPolicy. `shapes` are those of the units under it."""
 
     ref: PolicyRef
     mode: SchedulingMode
     strategy: ReplicasStrategy
-    is_sticky: bool
-    avoid_disruption: bool
-    disable_rescheduling: bool
-    reschedule_when: RescheduleWhen | None
-    cluster_selector: tuple[tuple[str, str], ...]
-    required: ClusterTerms | None
+    rescheduling: Rescheduling
+    affinity: ClusterAffinity
     tolerations: tuple[Toleration, ...]
     max_clusters: int | None
-    topology_spread: tuple[SpreadConstraint, ...]
-    group_limits: tuple[GroupLimit, ...]
-    groups: tuple[OrderedGroup, ...]
+    shapes: Mapping[str, Any]
     workload_rules: tuple[WorkloadRule, ...]
     preferences: Preferences
     profile: str
     is_followed: bool
-    has_auto_migration: bool
-    keep_unschedulable: bool
-    unschedulable_threshold: str
-    failback: FailbackRules
+    migration: MigrationRules
     failover: FailoverRules
     selectors: tuple[ResourceSelector, ...]
     content_hash: str
@@ -185,13 +193,14 @@ class Policy:
     @property
     def follows_content(self) -> bool:
         """Return whether placed objects are rescheduled when the policy or its profile changes."""
-        when = self.reschedule_when
-        return not self.disable_rescheduling and when is not None and when.policy_content_changed
+        when = self.rescheduling.when
+        return not self.rescheduling.is_disabled and when is not None and when.policy_content_changed
 
     @property
     def follows_joins(self) -> bool:
         """Return whether placed objects are rescheduled when a cluster joins."""
-        return self.reschedule_when is not None and self.reschedule_when.cluster_joined
+        when = self.rescheduling.when
+        return when is not None and when.cluster_joined
 
 
 def compile_policy(source: Mapping[str, Any]) -> Policy:
@@ -205,34 +214,24 @@ def compile_policy(source: Mapping[str, Any]) -> Policy:
 
 def _compile(source: Mapping[str, Any]) -> Policy:
     metadata, spec = source.get("metadata") or {}, source.get("spec") or {}
-    reschedule = spec.get("reschedulePolicy")
-    rules = reschedule or {}
-    migration = spec.get("autoMigration")
     terms = spec.get("clusterAffinity")
     ref = PolicyRef(str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
     return Policy(
         ref=ref,
         mode=SchedulingMode(spec.get("schedulingMode") or SchedulingMode.DUPLICATE),
         strategy=ReplicasStrategy(spec.get("replicasStrategy") or ReplicasStrategy.SPREAD),
-        is_sticky=bool(spec.get("stickyCluster") or rules.get("disableRescheduling")),
-        avoid_disruption=_avoids_disruption(reschedule),
-        disable_rescheduling=bool(rules.get("disableRescheduling")),
-        reschedule_when=_reschedule_when(rules.get("rescheduleWhen")),
-        cluster_selector=tuple(sorted((spec.get("clusterSelector") or {}).items())),
-        required=compile_cluster_terms(terms) if terms else None,
+        rescheduling=_rescheduling(spec),
+        affinity=ClusterAffinity(
+            tuple(sorted((spec.get("clusterSelector") or {}).items())), compile_cluster_terms(terms) if terms else None
+        ),
         tolerations=to_tolerations(spec.get("tolerations") or ()),
         max_clusters=spec.get("maxClusters"),
-        topology_spread=to_constraints(spec.get("topologySpread") or ()),
-        group_limits=to_group_limits(spec.get("spreadConstraints") or ()),
-        groups=to_groups(spec.get("clusterGroups") or ()),
+        shapes=_shapes(spec),
         workload_rules=compile_workload_rules(spec, is_cluster_wide=not ref.namespace),
-        preferences=to_preferences(spec["placement"]) if spec.get("placement") else Preferences(),
+        preferences=to_preferences(spec["placement"]) if spec.get("placement") else NO_PREFERENCES,
         profile=str(spec.get("schedulingProfile") or ""),
         is_followed=not spec.get("disableFollowerScheduling"),
-        has_auto_migration=migration is not None,
-        keep_unschedulable=bool((migration or {}).get("keepUnschedulableReplicas")),
-        unschedulable_threshold=str(((migration or {}).get("when") or {}).get("podUnschedulableFor") or "1m"),
-        failback=_failback((migration or {}).get("failback") or {}),
+        migration=_migration(spec.get("autoMigration")),
         failover=_failover(spec.get("failover") or {}),
         selectors=compile_resource_selectors(source),
         content_hash=hash_of({key: value for key, value in spec.items() if key not in _NOT_CONTENT}),
@@ -243,6 +242,37 @@ def _compile(source: Mapping[str, Any]) -> Policy:
         suspended=_suspended(ref, spec.get("suspension") or {}),
         gang=str(spec.get("gang") or ""),
         change=str((metadata.get("annotations") or {}).get(names.CHANGE) or "")[:CHANGE_LENGTH_MAX],
+    )
+
+
+def _shapes(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the shapes that a policy gives to its units."""
+    found = {
+        TOPOLOGY_SPREAD.name: to_constraints(spec.get("topologySpread") or ()),
+        GROUP_LIMITS.name: to_group_limits(spec.get("spreadConstraints") or ()),
+        GROUPS.name: to_groups(spec.get("clusterGroups") or ()),
+    }
+    return {name: shape for name, shape in found.items() if shape}
+
+
+def _rescheduling(spec: Mapping[str, Any]) -> Rescheduling:
+    said = spec.get("reschedulePolicy")
+    is_disabled = bool((said or {}).get("disableRescheduling"))
+    return Rescheduling(
+        bool(spec.get("stickyCluster") or is_disabled),
+        _avoids_disruption(said),
+        is_disabled,
+        _reschedule_when((said or {}).get("rescheduleWhen")),
+    )
+
+
+def _migration(said: Mapping[str, Any] | None) -> MigrationRules:
+    rules = said or {}
+    return MigrationRules(
+        said is not None,
+        bool(rules.get("keepUnschedulableReplicas")),
+        str((rules.get("when") or {}).get("podUnschedulableFor") or "1m"),
+        _failback(rules.get("failback") or {}),
     )
 
 
@@ -320,13 +350,13 @@ def to_groups(entries: Sequence[Mapping[str, Any]]) -> tuple[OrderedGroup, ...]:
     )
 
 
-def to_preferences(placement: Sequence[Mapping[str, Any]], otherwise: Preferences | None = None) -> Preferences:
+def to_preferences(placement: Sequence[Mapping[str, Any]], otherwise: Preferences = NO_PREFERENCES) -> Preferences:
     """Return the maps of a placement list; for a cluster that is listed twice, the last value counts.
 
-    A map with a negative number in it is taken from `otherwise`, None when there is no such list.
+    A map with a negative number in it is taken from `otherwise`.
     """
     listed = [str(entry.get("cluster") or "") for entry in placement]
-    maps: dict[str, Mapping[str, int] | None] = {}
+    maps: dict[str, Mapping[str, int]] = {}
     for field, name in PREFERENCES.items():
         found = {
             cluster: value
@@ -335,7 +365,7 @@ def to_preferences(placement: Sequence[Mapping[str, Any]], otherwise: Preference
         }
         is_negative = any(value < 0 for value in found.values())
         said = {cluster: value for cluster, value in found.items() if value != _ABSENT.get(field)}
-        maps[name] = getattr(otherwise, name, None) if is_negative else said
+        maps[name] = getattr(otherwise, name) if is_negative else said
     return Preferences(frozenset(listed), **maps)
 
 

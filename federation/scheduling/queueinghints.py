@@ -15,7 +15,9 @@ from datetime import datetime, timedelta
 from federation.scheduling.engine import Decision
 from federation.scheduling.framework import relationsteps
 from federation.scheduling.framework.gangs import AWAITS_REPORT
+from federation.scheduling.framework.migrations import CUSTOM_MIGRATION
 from federation.scheduling.framework.orderedgroups import place_of
+from federation.scheduling.framework.policygroups import GROUPS
 from federation.scheduling.framework.runner import Framework
 from federation.scheduling.framework.types import ClusterChange
 
@@ -59,7 +61,7 @@ def return_hint_for(decision: Decision) -> QueueingHint | None:
 
     Only changes of clusters of earlier groups count, and clusters that join or leave.
     """
-    groups, clusters = decision.unit.groups, decision.snapshot.by_name
+    groups, clusters = GROUPS.of(decision.unit), decision.snapshot.by_name
     if not any(group.returns for group in groups):
         return None
     places = {name: place_of(groups, name, cluster.labels) for name, cluster in clusters.items()}
@@ -81,9 +83,12 @@ def queueing_hint_for(decision: Decision, framework: Framework, now: datetime) -
         own = relationsteps.REQUEUE_ON if plugin == relationsteps.NAME else framework.requeue_on(plugin)
         change = ClusterChange.MEMBERSHIP | own
         clusters[change] = clusters.get(change, frozenset()).union(names)
-    migration = decision.unit.custom_migration
-    ends = [] if migration is None else list(migration.unavailable_until.values())
-    if decision.unit.is_gang and decision.filtered is not None and AWAITS_REPORT in decision.filtered.rejected.values():
+    ends = list(CUSTOM_MIGRATION.of(decision.unit).unavailable_until.values())
+    if (
+        decision.unit.pods.is_gang
+        and decision.filtered is not None
+        and AWAITS_REPORT in decision.filtered.rejected.values()
+    ):
         ends.append(now + _REPORT_AWAITED)
     division = decision.division if decision.is_success else None
     other = ClusterChange.ANY if division is None else ClusterChange.MEMBERSHIP | division.requeue_on

@@ -9,7 +9,6 @@ Decisions: docs/decisions/0066-quotas-in-decisions.md, docs/decisions/0230-one-l
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,6 +26,7 @@ from federation.planning.rendering.memberobject import Renderer, RenderError
 from federation.planning.suspending import is_suspended
 from federation.scheduling.framework.quotaheadroom import (
     MEASURES,
+    QUOTA,
     Headroom,
     amounts_of,
     describe,
@@ -36,7 +36,7 @@ from federation.scheduling.framework.quotaheadroom import (
     scope_of,
 )
 from federation.scheduling.framework.types import PODS, Cluster, Resources, SchedulingUnit
-from federation.scheduling.podgroups import charged_to, membership_of
+from federation.scheduling.podgroups import JOINS, charged_to, membership_of
 from federation.scheduling.podrequest import claims_of, has_pods, pods_per_replica, request_of
 
 Clusters = Mapping[str, Cluster]
@@ -208,7 +208,7 @@ class Quotas:
             return unit
         uses = uses_of(federated, type_) or {}
         requests = {name: use.request for name, use in uses.items() if use.request != unit.request}
-        return replace(unit, quota=self.headroom(key_in(federated), unit, clusters, requests))
+        return QUOTA.on(unit, self.headroom(key_in(federated), unit, clusters, requests))
 
     def headroom(
         self, key: Hashable, unit: SchedulingUnit, clusters: Clusters, requests: Mapping[str, Resources] | None = None
@@ -221,8 +221,8 @@ class Quotas:
         value = partial(_value, measures=measures, clusters=clusters)
         others = dict.fromkeys(measures, 0) | ledger.used(value, without=key)
         present = dict.fromkeys(measures, 0) | (ledger.paid(key, value) or {})
-        if unit.joins is not None:  # its leader is charged for it
-            own = amounts_of(_uses(unit, dict.fromkeys(unit.joins, 1)), measures, clusters)
+        if (joins := JOINS.of(unit)) is not None:  # its leader is charged for it
+            own = amounts_of(_uses(unit, dict.fromkeys(joins, 1)), measures, clusters)
             others = {name: max(0, amount - own[name]) for name, amount in others.items()}
             present = amounts_of(_uses(unit, replica_counts(unit.current, unit.desired_replicas)), measures, clusters)
         return Headroom(
@@ -231,7 +231,7 @@ class Quotas:
             present,
             unit.request,
             clusters,
-            unit.pods_per_replica,
+            unit.pods.per_replica,
             requests or {},
         )
 
@@ -340,7 +340,7 @@ def _limit(name: str, value: Any) -> int | None:
 
 
 def _uses(unit: SchedulingUnit, replicas: Mapping[str, int]) -> dict[str, Use]:
-    return {name: Use(count, dict(unit.request), unit.pods_per_replica) for name, count in replicas.items()}
+    return {name: Use(count, dict(unit.request), unit.pods.per_replica) for name, count in replicas.items()}
 
 
 def _value(claim: Claim, *, measures: Sequence[str], clusters: Clusters) -> dict[str, int]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from federation.scheduling.affinity.relations import with_relations
 from federation.scheduling.chain import Shape
+from federation.scheduling.framework.moving import ENDED_TOLERATIONS
 from federation.scheduling.framework.types import SchedulingUnit
 from federation.scheduling.movecauses import with_causes
 from federation.scheduling.question import Question
@@ -21,7 +22,7 @@ class Circumstances(Shape):
         if question.occasion.assumed:
             changes["assumed"] = question.occasion.assumed
         if question.ended:
-            changes["ended_tolerations"] = question.ended
+            unit = ENDED_TOLERATIONS.on(unit, question.ended)
         if unit.sticky and not question.attempt.current():
             changes["sticky"] = False  # volumes of an earlier object are no placement
         return replace(unit, **changes) if changes else unit

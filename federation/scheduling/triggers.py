@@ -158,7 +158,7 @@ class TriggerSource:
         """Return the triggers of an object."""
         policy, clusters = triggers.policy, self._clusters.state(snapshot)
         before: dict[str, Any] = {}
-        if policy is not None and policy.has_auto_migration:
+        if policy is not None and policy.migration.is_on:
             before["autoMigrationInfo"] = triggers.annotations.get(names.AUTO_MIGRATION_INFO, "")
         after: dict[str, Any] = {_PLUGIN_FIELDS: triggers.plugin_fields_hash} if triggers.plugin_fields_hash else {}
         after |= {
@@ -225,14 +225,14 @@ def compare_triggers(
     if (
         not _STABLE.isdisjoint(changed)
         or has_other_fields
-        or (policy.has_auto_migration and "autoMigrationInfo" in changed)
+        or (policy.migration.is_on and "autoMigrationInfo" in changed)
     ):
         return TriggerComparison(is_due=True, changed=changed)
-    if policy.disable_rescheduling:
+    if policy.rescheduling.is_disabled:
         return TriggerComparison(is_due=False, deferred_reasons="disableRescheduling:true")
-    if policy.reschedule_when is None:
+    if policy.rescheduling.when is None:
         return TriggerComparison(is_due=False, deferred_reasons="rescheduleWhen:nil")
-    verdict = _apply_reschedule_rules(frozenset(changed), policy.reschedule_when)
+    verdict = _apply_reschedule_rules(frozenset(changed), policy.rescheduling.when)
     return TriggerComparison(verdict.is_due, verdict.deferred_reasons, changed)
 
 

@@ -7,6 +7,7 @@ Reference: docs/reference/scheduling.md.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields as fields_of
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -23,19 +24,29 @@ from federation.planning.placement.replicas import WILDCARD
 from federation.planning.podgroups import PodGroup
 from federation.scheduling import usermigration
 from federation.scheduling.annotationoverrides import is_overridden, overrides_from_annotations
-from federation.scheduling.framework.migrations import AutoMigration, CustomMigration
+from federation.scheduling.framework.migrations import (
+    AUTO_MIGRATION,
+    CUSTOM_MIGRATION,
+    AutoMigration,
+    CustomMigration,
+)
+from federation.scheduling.framework.moving import AVOIDED
 from federation.scheduling.framework.types import (
     KATALYST_PREFIX,
     NVIDIA_GPU,
+    ONE_POD,
+    ClusterAffinity,
     GroupVersionKind,
+    Pods,
     PodSet,
     PodShape,
+    Preferences,
     SchedulingMode,
     SchedulingUnit,
     pod_shape,
 )
 from federation.scheduling.occasions import UnitOptions
-from federation.scheduling.podgroups import membership_of, pods_in, request_in
+from federation.scheduling.podgroups import JOINS, membership_of, pods_in, request_in
 from federation.scheduling.podrequest import (
     claims_of,
     counted_demand_of,
@@ -44,12 +55,12 @@ from federation.scheduling.podrequest import (
     pods_per_replica,
     shape_of,
 )
-from federation.scheduling.policyspec import Policy, Preferences
+from federation.scheduling.policyspec import Policy
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.tolerations import with_defaults
 from federation.scheduling.yields import yields_from
 
-_EMPTY: Mapping[str, int] = {}
+_AFFINITY = {each.name for each in fields_of(ClusterAffinity)}
 
 
 class Facts(NamedTuple):
@@ -82,13 +93,14 @@ def build_unit(
     source, annotations = template.get("metadata") or {}, metadata.get("annotations") or {}
     claims, desired = claims_of(federated), type_.replicas(template)
     fields, preferences = _wishes(policy, annotations, options, is_queued=facts.is_queued)
-    fields |= _pods_of(federated, type_, fields.pop("gang"), claims, options)
-    fields |= _undivided(type_, fields, is_whole=membership_of(federated) is not None)
+    group = membership_of(federated)
+    pods = _pods_of(federated, type_, group, fields.pop("gang"), claims, options)
+    fields |= _undivided(type_, fields, pods, is_whole=group is not None)
     if snapshot.left:
         fields["sticky"] = False  # the policy cannot keep a cluster that the project lost
     request = facts.request
     if request is None:
-        request = request_in(membership_of(federated), template, type_, claims)
+        request = request_in(group, template, type_, claims)
     return SchedulingUnit(
         gvk=GroupVersionKind(type_.resource.group, type_.resource.version, type_.resource.kind),
         plural=type_.resource.plural,
@@ -99,15 +111,31 @@ def build_unit(
         desired_replicas=desired,
         request=request if _counts(options) else _without_cpu_and_memory(request),
         node_needs=node_needs_of(template, claims),
+        pods=pods,
         current=current_clusters(federated, type_) if facts.current is None else facts.current,
-        avoided={**avoided_clusters(federated), **snapshot.left},
-        avoid_disruption=policy.avoid_disruption,
-        auto_migration=_auto_migration(policy, annotations, desired),
-        custom_migration=_custom_migration(annotations),
+        avoid_disruption=policy.rescheduling.avoid_disruption,
+        preferences=_resolved(preferences, snapshot),
+        shapes=_shapes(federated, policy, desired, group, snapshot),
         template=template,
         **fields,
-        **_resolved(preferences, snapshot),
     )
+
+
+def _shapes(
+    federated: Mapping[str, Any], policy: Policy, desired: int | None, group: PodGroup | None, snapshot: Snapshot
+) -> dict[str, Any]:
+    """Return the shapes of the unit: those of the policy, and what the object's record and annotations say."""
+    annotations = federated["metadata"].get("annotations") or {}
+    found: dict[str, Any] = dict(policy.shapes)
+    if avoided := {**avoided_clusters(federated), **snapshot.left}:
+        found[AVOIDED.name] = avoided
+    if (migration := _auto_migration(policy, annotations, desired)) is not None:
+        found[AUTO_MIGRATION.name] = migration
+    if (custom := _custom_migration(annotations)) is not None:
+        found[CUSTOM_MIGRATION.name] = custom
+    if group is not None and not group.leads:
+        found[JOINS.name] = frozenset(group.clusters)
+    return found
 
 
 def _wishes(
@@ -118,7 +146,8 @@ def _wishes(
     if is_overridden(annotations):
         overriding = overrides_from_annotations(annotations, preferences)
         preferences = overriding.pop("preferences", preferences)
-        fields |= overriding
+        asked = {key: overriding.pop(key) for key in _AFFINITY & overriding.keys()}
+        fields |= overriding | {"affinity": replace(policy.affinity, **asked)}
     fields["tolerations"] = with_defaults(fields["tolerations"], options.toleration_s if options is not None else None)
     return fields, preferences
 
@@ -128,10 +157,15 @@ def _counts(options: UnitOptions | None) -> bool:
 
 
 def _pods_of(
-    federated: Mapping[str, Any], type_: FederatedType, wish: str, claims: Claims, options: UnitOptions | None
-) -> dict[str, Any]:
-    """Return the fields of the unit about its pods: for the leader of a group, those of all its pods."""
-    group, counts = membership_of(federated), _counts(options)
+    federated: Mapping[str, Any],
+    type_: FederatedType,
+    group: PodGroup | None,
+    wish: str,
+    claims: Claims,
+    options: UnitOptions | None,
+) -> Pods:
+    """Return the pods of the unit: for the leader of a group, those of all its pods."""
+    counts = _counts(options)
     if group is not None:
         return _of_group(group, wish, claims, counts_cpu_and_memory=counts)
     return _pods(federated["spec"]["template"], type_, wish, claims, counts_cpu_and_memory=counts)
@@ -142,14 +176,10 @@ def _fields_of(policy: Policy, *, gang: str) -> dict[str, Any]:
     return {
         "mode": policy.mode,
         "strategy": policy.strategy,
-        "sticky": policy.is_sticky,
-        "cluster_selector": policy.cluster_selector,
-        "required": policy.required,
+        "sticky": policy.rescheduling.is_sticky,
+        "affinity": policy.affinity,
         "tolerations": policy.tolerations,
         "max_clusters": policy.max_clusters,
-        "topology_spread": policy.topology_spread,
-        "group_limits": policy.group_limits,
-        "groups": policy.groups,
         "gang": gang,
     }
 
@@ -166,28 +196,23 @@ def _pods(
     claims: Claims,
     *,
     counts_cpu_and_memory: bool,
-) -> dict[str, Any]:
-    """Return the fields of the unit about the pods of an object with components, or of any gang."""
+) -> Pods:
+    """Return the pods of an object with components, or of any gang."""
     desired = type_.replicas(template)
     gang = is_gang(template, type_.components, wish)
     if not gang and (not type_.components.rules or shape_of(template) is not None):
-        return {"is_gang": False}  # A replica is a pod.
+        return ONE_POD
     try:
         pods = counted_demand_of(template, type_, claims)
     except ComponentError as error:
-        return {"is_gang": gang, "uncounted": str(error)}
+        return Pods(is_gang=gang, uncounted=str(error))
     if not pods and (shape := shape_of(template, claims)) is not None:
         count = 1 if desired is None else desired
         pods = (PodSet("pods", count, count, shape),) if count else ()
     if not counts_cpu_and_memory:
         pods = tuple(replace(each, shape=_uncounted(each.shape)) for each in pods)
     parts = () if gang or not type_.paths.replicas_spec else _parts_of_replica(pods, desired or 0)
-    return {
-        "is_gang": gang,
-        "pods": pods,
-        "pods_per_replica": pods_per_replica(template, type_),
-        "replica_parts": parts,
-    }
+    return Pods(pods, pods_per_replica(template, type_), parts, gang)
 
 
 def _parts_of_replica(pods: tuple[PodSet, ...], replicas: int) -> tuple[PodSet, ...]:
@@ -198,29 +223,29 @@ def _parts_of_replica(pods: tuple[PodSet, ...], replicas: int) -> tuple[PodSet, 
     return tuple(replace(each, count=n, least=n) for each, n in zip(pods, counts, strict=True))
 
 
-def _of_group(group: PodGroup, wish: str, claims: Claims, *, counts_cpu_and_memory: bool) -> dict[str, Any]:
-    """Return the fields of the unit about the pods of a group: all of them for the leader."""
+def _of_group(group: PodGroup, wish: str, claims: Claims, *, counts_cpu_and_memory: bool) -> Pods:
+    """Return the pods of a group: all of them for the leader."""
     if not group.leads:
-        return {"is_gang": False, "joins": frozenset(group.clusters)}
+        return ONE_POD
     is_gang_ = wish != "Never"
     try:
         pods = pods_in(group, claims)
     except ComponentError as error:
-        return {"is_gang": is_gang_, "uncounted": str(error)}
+        return Pods(is_gang=is_gang_, uncounted=str(error))
     if not counts_cpu_and_memory:
         pods = tuple(replace(each, shape=_uncounted(each.shape)) for each in pods)
-    return {"is_gang": is_gang_, "pods": pods, "pods_per_replica": pod_count(pods)}
+    return Pods(pods, pod_count(pods), is_gang=is_gang_)
 
 
-def _undivided(type_: FederatedType, fields: Mapping[str, Any], *, is_whole: bool) -> dict[str, Any]:
+def _undivided(type_: FederatedType, fields: Mapping[str, Any], pods: Pods, *, is_whole: bool) -> dict[str, Any]:
     """Return the changed fields of an object whose policy divides, and that is not divided.
 
     A gang goes to one cluster as it is, and so does what `is_whole`; an object without replicas goes to each.
     """
-    if fields["mode"] is not SchedulingMode.DIVIDE or not (fields["is_gang"] or not type_.paths.replicas_spec):
+    if fields["mode"] is not SchedulingMode.DIVIDE or not (pods.is_gang or not type_.paths.replicas_spec):
         return {}
     limit = fields["max_clusters"]
-    if fields["is_gang"] or is_whole:
+    if pods.is_gang or is_whole:
         limit = 1 if limit is None else min(1, limit)
     return {"mode": SchedulingMode.DUPLICATE, "max_clusters": limit}
 
@@ -241,22 +266,23 @@ def _custom_migration(annotations: Mapping[str, str]) -> CustomMigration | None:
 
 
 def _auto_migration(policy: Policy, annotations: Mapping[str, str], desired: int | None) -> AutoMigration | None:
-    if not policy.has_auto_migration:
+    rules = policy.migration
+    if not rules.is_on:
         return None
     info = migrationinfo.from_text(annotations.get(names.AUTO_MIGRATION_INFO))
     offered = {cluster: estimate.offered for cluster, estimate in info.estimates.items() if estimate.offered}
     return AutoMigration(
-        policy.keep_unschedulable,
+        rules.keep_unschedulable,
         {cluster: estimate.capacity for cluster, estimate in info.estimates.items()},
         info.scheduled,
-        Offers(offered, policy.failback.batch_of(desired or 0)),
+        Offers(offered, rules.failback.batch_of(desired or 0)),
         {**info.scheduled, **info.ready},
         info.openings,
     )
 
 
-def _resolved(preferences: Preferences, snapshot: Snapshot) -> dict[str, Any]:
-    """Return the preferences as fields of the unit, cluster names resolved where they are not lower case.
+def _resolved(preferences: Preferences, snapshot: Snapshot) -> Preferences:
+    """Return the preferences, cluster names resolved where they are not lower case.
 
     The entry "*" stands for every cluster that is not listed.
     """
@@ -278,26 +304,18 @@ def _resolved(preferences: Preferences, snapshot: Snapshot) -> dict[str, Any]:
             _expanded(preferences.weights, unlisted),
             _expanded(preferences.priorities, unlisted),
         )
-    return {
-        "cluster_names": preferences.cluster_names,
-        "min_replicas": preferences.min_replicas or _EMPTY,
-        "max_replicas": preferences.max_replicas or _EMPTY,
-        "weights": preferences.weights or _EMPTY,
-        "priorities": preferences.priorities,
-    }
+    return preferences
 
 
-def _renamed(values: Mapping[str, int] | None, snapshot: Snapshot) -> Mapping[str, int] | None:
+def _renamed(values: Mapping[str, int], snapshot: Snapshot) -> Mapping[str, int]:
     """Return the map by real names; an entry with the real name takes precedence."""
-    if values is None:
-        return None
     resolved = {snapshot.resolve(name): value for name, value in values.items()}
     return resolved | {name: value for name, value in values.items() if name in snapshot.by_name}
 
 
-def _expanded(values: Mapping[str, int] | None, unlisted: Iterable[str]) -> Mapping[str, int] | None:
+def _expanded(values: Mapping[str, int], unlisted: Iterable[str]) -> Mapping[str, int]:
     """Return the map with the value of "*" for each of the clusters instead."""
-    if values is None or WILDCARD not in values:
+    if WILDCARD not in values:
         return values
     own = {name: value for name, value in values.items() if name != WILDCARD}
     return own | dict.fromkeys(unlisted, values[WILDCARD])

@@ -10,6 +10,7 @@ from federation.planning.guard.volumepermit import FREE, Departure, VolumePermit
 from federation.scheduling.answers import Due
 from federation.scheduling.attempt import SchedulingAttempt
 from federation.scheduling.engine import Decision
+from federation.scheduling.framework.moving import AVOIDED
 
 
 def permit_of_decision(
@@ -40,7 +41,7 @@ def permit_of_decision(
             outside=outside,
             departed={name for name in before if name not in clusters or clusters[name].is_terminating},
             evicting=evicting,
-            unhealthy=due.unit.avoided.keys() - outside,
+            unhealthy=AVOIDED.of(due.unit).keys() - outside,
             fails_over=due.policy.failover.mode is FailoverMode.AUTO,
             homes=due.quiet.homes,
             held=held,

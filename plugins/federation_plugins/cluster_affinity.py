@@ -26,22 +26,24 @@ class ClusterAffinity(FilterPlugin, ScorePlugin, ScoreNormaliser, Cacheable):
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Reject a cluster that selector or required terms do not match."""
-        for key, value in unit.cluster_selector:
+        for key, value in unit.affinity.cluster_selector:
             if cluster.labels.get(key) != value:
                 return _NO_MATCH
-        if unit.required is None:
+        if unit.affinity.required is None:
             return SUCCESS
         try:
-            return SUCCESS if unit.required.matches(cluster.name, cluster.labels) else _NO_MATCH
+            return SUCCESS if unit.affinity.required.matches(cluster.name, cluster.labels) else _NO_MATCH
         except SelectorError:
             return _NO_MATCH
 
     def score(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> int | Status:
         """Return the sum of the weights of the preferred terms that match."""
-        if not unit.preferred:
+        if not unit.affinity.preferred:
             return 0
         try:
-            return sum(entry.weight for entry in unit.preferred if entry.term.matches(cluster.name, cluster.labels))
+            return sum(
+                entry.weight for entry in unit.affinity.preferred if entry.term.matches(cluster.name, cluster.labels)
+            )
         except SelectorError as error:
             return unschedulable(f"preferred affinity: {error}")
 
@@ -51,4 +53,4 @@ class ClusterAffinity(FilterPlugin, ScorePlugin, ScoreNormaliser, Cacheable):
 
     def cache_key(self, unit: SchedulingUnit) -> Hashable:
         """Results depend on selector and affinity only."""
-        return (unit.cluster_selector, unit.required, unit.preferred)
+        return (unit.affinity.cluster_selector, unit.affinity.required, unit.affinity.preferred)

@@ -89,7 +89,7 @@ class ClusterCapacityWeight(ReplicasPlugin):
         if rooms is not None:
             explanation["room"] = rooms.explain
         topology = topology_of(unit, clusters, rooms)
-        if rooms is not None and not unit.weights:
+        if rooms is not None and not unit.preferences.weights:
             by_capacity = partial(plan_by_capacity, rooms)
             return divide_with(by_capacity, unit, demand_of(unit, clusters, {}), explanation, steps, topology)
         weights, by = self._weights(unit, clusters)
@@ -97,7 +97,7 @@ class ClusterCapacityWeight(ReplicasPlugin):
         by_weight = _PLANNERS[self._args.division]
         planner = by_weight if rooms is None else partial(plan_within_capacity, rooms, by_weight)
         demand = demand_of(unit, clusters, weights)
-        if unit.weights:
+        if unit.preferences.weights:
             return divide_with(planner, unit, demand, explanation, steps, topology)
         # With weights by free resources, a cluster without any gets nothing even when the others are full, so that any
         # change of resources can place the rest.
@@ -105,8 +105,8 @@ class ClusterCapacityWeight(ReplicasPlugin):
 
     def _weights(self, unit: SchedulingUnit, clusters: Sequence[Cluster]) -> tuple[Mapping[str, int], str]:
         """Return the policy's weights, or without them weights by free resources, and the name of their source."""
-        if unit.weights:
-            return {cluster.name: unit.weights.get(cluster.name, 0) for cluster in clusters}, "policy"
+        if unit.preferences.weights:
+            return {cluster.name: unit.preferences.weights.get(cluster.name, 0) for cluster in clusters}, "policy"
         resource = next((name for name in (RECLAIMED_CPU, NVIDIA_GPU) if unit.request.get(name)), CPU)
         key = (weights_by_capacity, resource, self._args.limit_permille)
         weigh = partial(weights_by_capacity, resource=resource, limit_permille=self._args.limit_permille)

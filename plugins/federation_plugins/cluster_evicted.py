@@ -8,6 +8,8 @@ from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import Cacheable, FilterPlugin
+from federation.scheduling.framework.migrations import CUSTOM_MIGRATION
+from federation.scheduling.framework.moving import AVOIDED
 from federation.scheduling.framework.types import SUCCESS, Cluster, ClusterChange, SchedulingUnit, Status, unschedulable
 
 _EVICTED = unschedulable("cluster(s) were evicted due to custom migration configuration")
@@ -22,15 +24,13 @@ class ClusterEvicted(FilterPlugin, Cacheable):
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Reject a cluster that is unavailable for the unit."""
-        if (reason := unit.avoided.get(cluster.name)) is not None:
+        if (reason := AVOIDED.of(unit).get(cluster.name)) is not None:
             return unschedulable(reason)
-        if unit.custom_migration is None:
-            return SUCCESS
-        until = unit.custom_migration.unavailable_until.get(cluster.name)
+        until = CUSTOM_MIGRATION.of(unit).unavailable_until.get(cluster.name)
         return _EVICTED if until is not None and until > state.now else SUCCESS
 
     def cache_key(self, unit: SchedulingUnit) -> Hashable:
         """Results depend on the time when any cluster is unavailable, and are not cached then."""
-        if unit.custom_migration and unit.custom_migration.unavailable_until:
+        if CUSTOM_MIGRATION.of(unit).unavailable_until:
             return None
-        return tuple(sorted(unit.avoided.items()))
+        return tuple(sorted(AVOIDED.of(unit).items()))

@@ -17,6 +17,7 @@ from federation.scheduling.framework.capacity import capacity_of, capacity_of_ea
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import Cacheable, FilterPlugin
+from federation.scheduling.framework.migrations import AUTO_MIGRATION
 from federation.scheduling.framework.types import (
     SUCCESS,
     Cluster,
@@ -71,7 +72,7 @@ class ClusterNodesFit(FilterPlugin, Cacheable):
 
 
 def _openings(unit: SchedulingUnit) -> Mapping[str, int]:
-    return {} if unit.auto_migration is None else unit.auto_migration.openings
+    return AUTO_MIGRATION.of(unit).openings
 
 
 def _rejections(pod: PodShape, is_limited: bool, clusters: ClusterGroup) -> dict[str, Status]:

@@ -10,7 +10,7 @@ from typing import ClassVar
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import SelectPlugin
 from federation.scheduling.framework.normalization import best_first
-from federation.scheduling.framework.topology import choose_clusters
+from federation.scheduling.framework.topology import TOPOLOGY_SPREAD, choose_clusters
 from federation.scheduling.framework.types import ClusterScore, SchedulingMode, SchedulingUnit, Status, unschedulable
 
 
@@ -26,7 +26,7 @@ class MaxCluster(SelectPlugin):
         if unit.max_clusters is not None and unit.max_clusters < 0:
             return unschedulable("max cluster is less than 0")
         best = best_first(scored)
-        if unit.topology_spread and (unit.max_clusters is not None or unit.mode is SchedulingMode.DUPLICATE):
+        if TOPOLOGY_SPREAD.of(unit) and (unit.max_clusters is not None or unit.mode is SchedulingMode.DUPLICATE):
             chosen, because = choose_clusters(unit, best)
             if not because:
                 return chosen
@@ -39,4 +39,4 @@ class MaxCluster(SelectPlugin):
 
     def select_cache_key(self, unit: SchedulingUnit) -> Hashable:
         """The result depends on the limit only, unless there are topology constraints."""
-        return None if unit.topology_spread else ("at most", unit.max_clusters)
+        return None if TOPOLOGY_SPREAD.of(unit) else ("at most", unit.max_clusters)

@@ -22,8 +22,12 @@ class PlacementFilter(FilterPlugin, Cacheable):
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Reject a cluster that is not in a non-empty list."""
-        return SUCCESS if not unit.cluster_names or cluster.name in unit.cluster_names else _NOT_LISTED
+        return (
+            SUCCESS
+            if not unit.preferences.cluster_names or cluster.name in unit.preferences.cluster_names
+            else _NOT_LISTED
+        )
 
     def cache_key(self, unit: SchedulingUnit) -> Hashable:
         """Results depend on the list only."""
-        return unit.cluster_names
+        return unit.preferences.cluster_names

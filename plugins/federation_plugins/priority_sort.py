@@ -22,14 +22,14 @@ class PrioritySort(SelectPlugin):
         self, unit: SchedulingUnit, scored: Sequence[ClusterScore], state: CycleState
     ) -> Sequence[ClusterScore] | Status:
         """Return all clusters in order."""
-        if unit.priorities or _is_binpack(unit):
-            priorities = unit.priorities or {}
+        if unit.preferences.priorities or _is_binpack(unit):
+            priorities = unit.preferences.priorities or {}
             scored = [ClusterScore(entry.cluster, priorities.get(entry.cluster.name, 0)) for entry in scored]
         return best_first(scored)
 
     def select_cache_key(self, unit: SchedulingUnit) -> Hashable:
         """The order depends on the priorities, and on the strategy without any."""
-        return frozenset(unit.priorities.items()) if unit.priorities else _is_binpack(unit)
+        return frozenset(unit.preferences.priorities.items()) if unit.preferences.priorities else _is_binpack(unit)
 
 
 def _is_binpack(unit: SchedulingUnit) -> bool:

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import Cacheable, FilterPlugin, ScoreNormaliser, ScorePlugin
+from federation.scheduling.framework.moving import ENDED_TOLERATIONS
 from federation.scheduling.framework.normalization import normalise_to_max
 from federation.scheduling.framework.types import (
     SUCCESS,
@@ -40,7 +41,7 @@ class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Cacheable):
                 return unschedulable(
                     f"cluster(s) had taint {{{taint.key}: {taint.value}}}, that the schedulingUnit didn't tolerate"
                 )
-        ended = unit.ended_tolerations.get(cluster.name)
+        ended = ENDED_TOLERATIONS.of(unit).get(cluster.name)
         if ended is not None:
             return unschedulable(
                 f"cluster(s) had taint {{{ended.key}: {ended.value}}}, that the schedulingUnit tolerated until now"
@@ -63,5 +64,5 @@ class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Cacheable):
 
     def cache_key(self, unit: SchedulingUnit) -> Hashable:
         """Results depend on tolerations, and on those that ended."""
-        ended = unit.ended_tolerations
+        ended = ENDED_TOLERATIONS.of(unit)
         return (unit.tolerations, frozenset(ended.items())) if ended else unit.tolerations

@@ -14,6 +14,7 @@ from federation.scheduling.engine import Engine
 from federation.scheduling.framework.profile import DEFAULT_PROFILE
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit
+from federation.scheduling.framework.topology import TOPOLOGY_SPREAD
 from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.snapshot import Snapshot
 
@@ -88,7 +89,7 @@ def test_the_topology_example_divides_as_commented() -> None:
     manifest = {found["kind"]: found for found in manifests(EXAMPLES / "topology")}
     unit = a_divided_unit(
         manifest["Deployment"]["spec"]["replicas"],
-        topology_spread=compile_policy(manifest["PropagationPolicy"]).topology_spread,
+        topology_spread=TOPOLOGY_SPREAD.of(compile_policy(manifest["PropagationPolicy"])),
     )
     zones = {"member-1": ("eu", "eu-1"), "member-2": ("eu", "eu-2"), "member-3": ("us", "us-1")}
     members = [a_cluster(name).labelled(region=region, zone=zone).built() for name, (region, zone) in zones.items()]

@@ -20,7 +20,8 @@ from federation.planning.placement.failback import Offers
 from federation.planning.placement.nearest import plan_nearest
 from federation.scheduling.framework.division import demand_of, divide_with
 from federation.scheduling.framework.migrations import AutoMigration
-from federation.scheduling.framework.types import Cluster, SchedulingUnit
+from federation.scheduling.framework.testing import a_unit
+from federation.scheduling.framework.types import Cluster
 
 STEP_S = 10.0
 STABLE_S = 30.0
@@ -76,9 +77,7 @@ class Loop:
             {**info.scheduled, **info.ready},
             info.openings,
         )
-        unit = SchedulingUnit(
-            namespace="default",
-            name="web",
+        unit = a_unit(
             desired_replicas=self.total,
             current=self.placed,
             avoid_disruption=self.avoid_disruption,

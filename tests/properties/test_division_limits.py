@@ -16,7 +16,7 @@ from federation.scheduling.engine import Engine, Outcome
 from federation.scheduling.framework.migrations import AutoMigration, CustomMigration
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, Profile, refs, with_strategy
 from federation.scheduling.framework.registry import load_plugins
-from federation.scheduling.framework.testing import DEPLOYMENT, NOW, a_cluster
+from federation.scheduling.framework.testing import NOW, a_cluster, a_unit
 from federation.scheduling.framework.types import Cluster, SchedulingMode, SchedulingUnit
 from federation.scheduling.snapshot import Snapshot
 
@@ -80,14 +80,14 @@ def units(draw: st.DrawFn) -> SchedulingUnit:
         "min_replicas": minimums,
         "max_replicas": maximums,
         "weights": draw(st.just({}) | counts(3)),
-        "priorities": draw(st.none() | counts(3)),
+        "priorities": draw(st.just({}) | counts(3)),
         "topology_spread": draw(constraints()),
         "max_clusters": draw(st.none() | st.integers(1, 5)),
         "auto_migration": draw(st.none() | migrations()),
         "custom_migration": draw(st.none() | st.builds(CustomMigration, counts())),
         "assumed": {name: {(("cpu", 500),): count} for name, count in draw(counts(3)).items()},
     }
-    return SchedulingUnit(gvk=DEPLOYMENT, namespace="default", name="web", mode=SchedulingMode.DIVIDE, **fields)
+    return a_unit(mode=SchedulingMode.DIVIDE, **fields)
 
 
 @pytest.mark.slow("generated clusters and workloads")

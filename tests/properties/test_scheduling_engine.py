@@ -15,7 +15,7 @@ from federation.scheduling.explain import to_json
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, with_strategy
 from federation.scheduling.framework.registry import load_plugins
-from federation.scheduling.framework.testing import DEPLOYMENT, NOW, a_cluster
+from federation.scheduling.framework.testing import NOW, a_cluster, a_unit
 from federation.scheduling.framework.types import (
     Cluster,
     PreferredTerm,
@@ -71,13 +71,13 @@ def units(draw: st.DrawFn) -> SchedulingUnit:
         "strategy": draw(st.sampled_from(ReplicasStrategy)),
         "avoid_disruption": draw(st.booleans()),
         "weights": draw(st.just({}) | few),
-        "priorities": draw(st.none() | few),
+        "priorities": draw(st.just({}) | few),
         "max_replicas": draw(st.just({}) | few),
         "preferred": draw(st.sampled_from(((), (PreferredTerm(5, IN_A),)))),
         "topology_spread": draw(st.sampled_from(((), (SpreadConstraint("zone"),), (SOFT,)))),
         "assumed": {name: {(("cpu", 100),): count} for name, count in draw(few).items()},
     }
-    return SchedulingUnit(gvk=DEPLOYMENT, namespace="default", name=draw(st.sampled_from(("web", "api"))), **fields)
+    return a_unit(name=draw(st.sampled_from(("web", "api"))), **fields)
 
 
 @st.composite

@@ -5,7 +5,7 @@ from typing import Any
 
 from federation.api.selectors import compile_cluster_terms
 from federation.scheduling.framework.migrations import AutoMigration, CustomMigration
-from federation.scheduling.framework.testing import NOW
+from federation.scheduling.framework.testing import NOW, changed_unit
 from federation.scheduling.framework.types import (
     Cluster,
     GroupVersionKind,
@@ -46,7 +46,8 @@ def make_unit(su: dict[str, Any] | None) -> SchedulingUnit | None:
         "ephemeral-storage": request.get("ephemeralStorage") or 0,
         **(request.get("scalarResources") or {}),
     }
-    return SchedulingUnit(
+    return changed_unit(
+        SchedulingUnit(),
         gvk=GroupVersionKind(
             group_version.get("group") or "", group_version.get("version") or "", su.get("kind") or ""
         ),
@@ -78,7 +79,7 @@ def make_unit(su: dict[str, Any] | None) -> SchedulingUnit | None:
         min_replicas=su.get("minReplicas") or {},
         max_replicas=su.get("maxReplicas") or {},
         weights=su.get("weights") or {},
-        priorities=su.get("priorities"),
+        priorities=su.get("priorities") or {},
         auto_migration=_auto_migration(su.get("autoMigration")),
         custom_migration=_custom_migration(su.get("customMigration")),
     )

@@ -35,6 +35,7 @@ from federation.scheduling.decisioninputs import inputs_of, object_hash
 from federation.scheduling.divisibility import duplicate_reason, with_divided_kind
 from federation.scheduling.engine import Decision, Engine
 from federation.scheduling.explain import to_explanation
+from federation.scheduling.framework.relations import RELATIONS
 from federation.scheduling.framework.types import PluginRequest, PluginResponse
 from federation.scheduling.occasions import Occasion
 from federation.scheduling.pendingreplicas import with_added_only
@@ -202,13 +203,13 @@ class Decider:
         if not workloads.is_active:
             return False
         workload = to_workload(context.federated, context.attempt.federated_type, context.attempt.policy)
-        return relations_of(workloads, workload, due.unit, snapshot.by_name) != due.unit.relations
+        return relations_of(workloads, workload, due.unit, snapshot.by_name) != RELATIONS.of(due.unit)
 
     def inputs_hash(self, context: AttemptContext, due: Due) -> str:
         """Return a hash of the decision's inputs other than clusters, whose changes have queueing hints."""
         profile_hash = self._cache.profiles.hash(due.policy.profile)
         own = f"{object_hash(context.federated)} {due.policy.ref} {due.policy.content_hash} {profile_hash}"
-        return f"{own} {hash(due.unit.relations)}" if due.unit.relations else own
+        return f"{own} {hash(RELATIONS.of(due.unit))}" if RELATIONS.of(due.unit) else own
 
     async def decide(self, context: AttemptContext, due: Due, snapshot: Snapshot) -> Decided:
         """Run the engine, and remote plugins on its behalf."""

@@ -29,7 +29,8 @@ from federation.runtime.host import Host
 from federation.runtime.informer import Informer
 from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.engine import Engine
-from federation.scheduling.framework.types import ReplicasStrategy
+from federation.scheduling.framework.admittedclusters import ADMITTED_TO
+from federation.scheduling.framework.types import Preferences, ReplicasStrategy
 from federation.scheduling.profiles import Profiles
 from federation.scheduling.projectsnapshots import ProjectSnapshots
 from federation.scheduling.recalledgangs import pods_by_request
@@ -93,7 +94,7 @@ class Reconciler:
         if known is None or known.cluster != cluster:
             now_s = self._host.clock.monotonic()
             self._choices[key] = _Choice(cluster, self._host.presence.present_s)
-            self._assumed.assume_whole(key, pods_by_request(pending.unit.pods), (), (cluster,), now_s)
+            self._assumed.assume_whole(key, pods_by_request(pending.unit.pods.sets), (), (cluster,), now_s)
             self._tell(key, workload, NORMAL, EVENT_NOMINATED, f"cluster {cluster} has room and quota for its pods")
         return Result(_PATIENCE_S)
 
@@ -105,7 +106,7 @@ class Reconciler:
             return found
         own = self._clusters.labels(namespace)
         candidates = tuple(name for name in found.candidates if name in own)
-        unit = replace(found.unit, cluster_names=frozenset(candidates))
+        unit = replace(found.unit, preferences=Preferences(frozenset(candidates)))
         return replace(found, unit=unit, candidates=candidates)
 
     def _may_stay(self, pending: Pending) -> bool:
@@ -125,7 +126,7 @@ class Reconciler:
         usable = frozenset(pending.candidates).difference(lacks)
         current = {name: None for name in unit.current if name in usable and self._may_stay(pending)}
         assumed = self._assumed.snapshot(now_s)
-        mine = replace(unit, current=current, admitted_to=usable, assumed={} if current else assumed)
+        mine = ADMITTED_TO.on(replace(unit, current=current, assumed={} if current else assumed), usable)
         decision = self._engine.decide(
             mine, self._clusters.within(unit.namespace), self._profile, now=self._host.clock.now()
         )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from federation.scheduling.chain import Shape
+from federation.scheduling.framework.division import SUBSETS
 from federation.scheduling.framework.types import SchedulingMode, SchedulingUnit
 from federation.scheduling.question import Question
 from federation.scheduling.workloadspreads import Spread, spread_of_unit
@@ -33,7 +34,7 @@ class InSubsets(Shape):
         if unit.mode is not SchedulingMode.DIVIDE:
             return unit
         subsets = spread_of_unit(spread, question.federated, unit.desired_replicas or 0, question.snapshot)
-        return replace(unit, workload_spread=subsets)
+        return SUBSETS.on(unit, subsets)
 
 
 STEPS = (InSubsets(),)

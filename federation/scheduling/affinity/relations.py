@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from federation.apimachinery.amounts import first_of
 from federation.scheduling.affinity.index import Workload, WorkloadIndex
-from federation.scheduling.framework.relations import Located, Relation, domain_of
+from federation.scheduling.framework.moving import ENDED_TOLERATIONS
+from federation.scheduling.framework.relations import RELATIONS, Located, Relation, domain_of
 from federation.scheduling.framework.types import Cluster, Effect, SchedulingUnit
 
 _NAMED_MAX = 3
@@ -45,7 +46,7 @@ def with_relations(
     index: WorkloadIndex, workload: Workload | None, unit: SchedulingUnit, clusters: Clusters
 ) -> SchedulingUnit:
     """Return the unit with its relations; `workload` is None while no policy has rules about workloads."""
-    return unit if workload is None else replace(unit, relations=relations_of(index, workload, unit, clusters))
+    return unit if workload is None else RELATIONS.on(unit, relations_of(index, workload, unit, clusters))
 
 
 def relations_of(
@@ -114,7 +115,7 @@ def _is_broken(relation: Relation, unit: SchedulingUnit, clusters: Clusters) -> 
 
 def _must_leave(unit: SchedulingUnit, cluster: Cluster) -> bool:
     """Return whether the unit could not run in the cluster, so that its partners there do not count."""
-    if cluster.is_terminating or cluster.name in unit.ended_tolerations:
+    if cluster.is_terminating or cluster.name in ENDED_TOLERATIONS.of(unit):
         return True
     return any(taint.effect == Effect.NO_EXECUTE and not unit.tolerates(taint) for taint in cluster.taints)
 

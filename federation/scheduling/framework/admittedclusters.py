@@ -7,18 +7,21 @@ They are no plugins, because no profile may switch them off: room in other clust
 from collections.abc import Mapping
 
 from federation.scheduling.framework.cycle import FilterResult
-from federation.scheduling.framework.types import Code, SchedulingUnit, Status
+from federation.scheduling.framework.types import Code, SchedulingUnit, ShapeKey, Status
 
 STEP, PROJECT_STEP = "JobQueue", "Project"
 """The names of these steps in explanations and rejections."""
 _REJECTION = Status(Code.UNSCHEDULABLE, ("cluster(s) were not offered by its JobQueue",), STEP)
+ADMITTED_TO: ShapeKey[frozenset[str] | None] = ShapeKey("admitted_to", None)
+"""The clusters that a JobQueue offers the unit, None without one."""
 
 
 def within_admitted(unit: SchedulingUnit, filtered: FilterResult) -> FilterResult:
     """Return the filter result without clusters that the unit was not admitted to."""
-    if unit.admitted_to is None:
+    admitted = ADMITTED_TO.of(unit)
+    if admitted is None:
         return filtered
-    return filtered.without({name: _REJECTION for name in filtered.feasible.names if name not in unit.admitted_to})
+    return filtered.without({name: _REJECTION for name in filtered.feasible.names if name not in admitted})
 
 
 def within_project(left: Mapping[str, str], filtered: FilterResult) -> FilterResult:

@@ -17,6 +17,7 @@ from federation.planning.placement.replicas import Column
 from federation.scheduling.framework.assumed import AssumedReplicas, displaced_replicas
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.gangfit import count_groups
+from federation.scheduling.framework.migrations import AUTO_MIGRATION
 from federation.scheduling.framework.nodecapacity import Capacity, fit_into, pod_capacity, waiting_for
 from federation.scheduling.framework.types import Cluster, PodShape, SchedulingUnit
 
@@ -54,8 +55,8 @@ def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> FreeCapacity 
     if not group.cached(_reports_nodes, _reports_nodes):
         return None
     known = group.cached((_rooms, pod), partial(_rooms, pod))
-    if unit.auto_migration is not None and unit.auto_migration.openings:
-        known = known.with_openings(unit.auto_migration.openings)
+    if openings := AUTO_MIGRATION.of(unit).openings:
+        known = known.with_openings(openings)
     if not unit.assumed:
         return known
     lost = _displaced_each(unit, group)

@@ -53,7 +53,7 @@ def explain_costs(
     `each` is one replica by cluster. Clusters without a rate are counted in `unknown`. Kinds whose number of pods is
     not known, such as DaemonSets, have no costs.
     """
-    is_one = unit.gvk.kind == "Pod" or (bool(unit.pods) and unit.desired_replicas is None)
+    is_one = unit.gvk.kind == "Pod" or (bool(unit.pods.sets) and unit.desired_replicas is None)
     copies = 1 if is_one else unit.desired_replicas
     involved = [clusters[name] for name in (*unit.current, *placements) if name in clusters]
     if copies is None:

@@ -50,17 +50,22 @@ def with_devices(unit: SchedulingUnit, clusters: ClusterGroup, selects: Selects)
     charges = _Charges(needs, clusters, selects)
     pods, parts = (
         tuple(replace(each, shape=charges.shape(each.shape)) for each in sets)
-        for sets in (unit.pods, unit.replica_parts)
+        for sets in (unit.pods.sets, unit.pods.replica_parts)
     )
     whole = charges.shape(unit.shape)
     return (
-        replace(unit, pods=pods, replica_parts=parts, request=dict(whole.request), node_needs=whole.needs),
+        replace(
+            unit,
+            pods=replace(unit.pods, sets=pods, replica_parts=parts),
+            request=dict(whole.request),
+            node_needs=whole.needs,
+        ),
         ClusterGroup.of(derived, clusters.lasting),
     )
 
 
 def _shapes(unit: SchedulingUnit) -> list[PodShape]:
-    return [unit.shape, *(each.shape for each in unit.pods)]
+    return [unit.shape, *(each.shape for each in unit.pods.sets)]
 
 
 # -- clusters

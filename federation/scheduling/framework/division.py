@@ -13,16 +13,19 @@ from typing import Any
 from federation.planning.placement.capacity import Planner, countable_replicas, upper_bounds
 from federation.planning.placement.failback import Offers, plan_with_trials
 from federation.planning.placement.replicas import Column, Demand, Plan, Preference, Steps, to_dict
-from federation.planning.placement.subsetquotas import attribute_replicas, plan_quotas, planned_quotas
+from federation.planning.placement.subsetquotas import SubsetSpread, attribute_replicas, plan_quotas, planned_quotas
 from federation.planning.placement.topology import Topology, plan_topology_spread
 from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.explanation import Explanation
 from federation.scheduling.framework.interfaces import Arguments
-from federation.scheduling.framework.types import Cluster, ClusterChange, Division, Effect, SchedulingUnit
+from federation.scheduling.framework.migrations import AUTO_MIGRATION, CUSTOM_MIGRATION
+from federation.scheduling.framework.types import Cluster, ClusterChange, Division, Effect, SchedulingUnit, ShapeKey
 
 NODES = "Nodes"
 SUMS = "Sums"
+SUBSETS: ShapeKey[SubsetSpread | None] = ShapeKey("workload_spread", None)
+"""The subsets of a WorkloadSpread, None without one."""
 _EFFECT = attrgetter("effect")
 _NOT_CAPACITY = ClusterChange.ANY & ~(ClusterChange.RESOURCES | ClusterChange.ANNOTATIONS)
 """Replicas beyond capacity are placed nevertheless, so more capacity does not help unplaced ones."""
@@ -41,21 +44,21 @@ def demand_of(unit: SchedulingUnit, clusters: Sequence[Cluster], weights: Mappin
     if weights and min(weights.values()) < 0:
         weights = {name: max(0, weight) for name, weight in weights.items()}
     group = ClusterGroup.of(clusters)
-    bounds, migration = maximums(unit, group), unit.auto_migration
+    bounds, migration = maximums(unit, group), AUTO_MIGRATION.of(unit)
     estimated, limited = caps_of(unit)
     names = group.names
     return Demand(
         total=unit.desired_replicas or 0,
         clusters=names,
-        preferences=_preferences(names, weights, unit.min_replicas, bounds),
+        preferences=_preferences(names, weights, unit.preferences.min_replicas, bounds),
         key=unit.key,
         current=current_replicas(unit),
         estimated=estimated,
         limited=limited,
-        scheduled={} if migration is None else migration.scheduled_replicas,
-        ready={} if migration is None else migration.ready_replicas,
+        scheduled=migration.scheduled_replicas,
+        ready=migration.ready_replicas,
         avoid_disruption=unit.avoid_disruption,
-        keep_unschedulable=migration is not None and migration.keep_unschedulable,
+        keep_unschedulable=migration.keep_unschedulable,
     )
 
 
@@ -110,9 +113,9 @@ def divide_with(
     """
     parts = Explanation(explanation)
     planner = partial(_plan_within_bounds, planner)
-    if unit.workload_spread is not None:
+    if (spread := SUBSETS.of(unit)) is not None:
         free = (parts.get("room") or {}).get("replicas") or {}
-        planner = partial(plan_quotas, unit.workload_spread, free, planner)
+        planner = partial(plan_quotas, spread, free, planner)
     elif topology is not None:
         planner = partial(plan_topology_spread, topology, planner)
     plan = plan_with_trials(planner, demand, offers_of(unit), steps)
@@ -121,15 +124,15 @@ def divide_with(
     if plan.overflow:
         explanation["overflow"] = plan.overflow
     replicas = _placed(plan, demand.clusters)
-    if unit.workload_spread is not None:
-        quotas = attribute_replicas(unit.workload_spread.subsets, replicas, planned_quotas(steps))
+    if spread is not None:
+        quotas = attribute_replicas(spread.subsets, replicas, planned_quotas(steps))
         explanation["subsets"] = {
-            "name": unit.workload_spread.name,
-            "caps": unit.workload_spread.caps(),
+            "name": spread.name,
+            "caps": spread.caps(),
             "quotas": quotas,
         }
-        if unit.workload_spread.running:
-            explanation["subsets"]["running"] = unit.workload_spread.running
+        if spread.running:
+            explanation["subsets"]["running"] = spread.running
     if any(step["step"] in _OVER_CAPACITY_STEPS for step in steps) and (waiting := _waiting(demand, replicas, parts)):
         explanation["waiting"] = waiting
     return Division(replicas, parts, plan.because, requeue_on)
@@ -186,7 +189,7 @@ def maximums(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, int
     A cluster that does not answer, or has a NoSchedule taint that the unit does not tolerate, keeps its replicas and
     gets no more. Replicas of several pods wait outside of members, so each cluster gets those for which it has room.
     """
-    bounds = dict(unit.max_replicas)
+    bounds = dict(unit.preferences.max_replicas)
     held: Mapping[str, int] | None = None
     group = ClusterGroup.of(clusters)
     for cluster in group.cached(closing_clusters, closing_clusters):
@@ -208,14 +211,13 @@ def _is_kept_out(unit: SchedulingUnit, cluster: Cluster) -> bool:
 
 def caps_of(unit: SchedulingUnit) -> tuple[Mapping[str, int], Mapping[str, int]]:
     """Return the estimated capacity per cluster, without negative entries (unknown), and the user's caps."""
-    migration, custom = unit.auto_migration, unit.custom_migration
-    estimated = {} if migration is None else migration.estimated_capacity
+    estimated = AUTO_MIGRATION.of(unit).estimated_capacity
     return (
         {name: capacity for name, capacity in estimated.items() if capacity >= 0},
-        {} if custom is None else custom.limited_capacity,
+        CUSTOM_MIGRATION.of(unit).limited_capacity,
     )
 
 
 def offers_of(unit: SchedulingUnit) -> Offers:
     """Return the capacity that clusters recovered after a migration."""
-    return Offers() if unit.auto_migration is None else unit.auto_migration.offers
+    return AUTO_MIGRATION.of(unit).offers

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from federation.scheduling.framework.assumed import Request
 from federation.scheduling.framework.clustergroup import ClusterGroup
+from federation.scheduling.framework.groupcounts import GROUP_LIMITS
 from federation.scheduling.framework.types import PODS, Cluster, NodeClass, Resources, SchedulingMode, SchedulingUnit
 
 _MEMO = "expected load"
@@ -20,7 +21,7 @@ _Nodes = tuple[int, dict[str, int]]
 
 def with_assumed(unit: SchedulingUnit, clusters: ClusterGroup) -> ClusterGroup:
     """Return the clusters less what recent decisions use, or the group itself when the choice does not depend on it."""
-    is_divided_over_all = unit.mode is SchedulingMode.DIVIDE and unit.max_clusters is None and not unit.group_limits
+    is_divided_over_all = unit.mode is SchedulingMode.DIVIDE and unit.max_clusters is None and not GROUP_LIMITS.of(unit)
     if not unit.assumed or is_divided_over_all:
         return clusters
     positions, changed = clusters.positions, list(clusters)

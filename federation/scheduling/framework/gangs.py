@@ -50,14 +50,14 @@ def within_room(
 
     `reported` are the clusters as their members report them.
     """
-    if unit.uncounted:
+    if unit.pods.uncounted:
         status = Status(Code.UNSCHEDULABLE, ("cluster(s) were not considered",), STEP)
-        return filtered.without(dict.fromkeys(filtered.feasible.names, status)), unit.uncounted
+        return filtered.without(dict.fromkeys(filtered.feasible.names, status)), unit.pods.uncounted
     shortfalls = {
         name: shortfall
         for name in filtered.feasible.names
         if name not in unit.current
-        and (shortfall := find_shortfall(unit.pods, reported[name], unit.assumed.get(name))) is not None
+        and (shortfall := find_shortfall(unit.pods.sets, reported[name], unit.assumed.get(name))) is not None
     }
     if not shortfalls:
         return filtered, ""
@@ -69,7 +69,7 @@ def within_room(
 
 def _describe(unit: SchedulingUnit, shortfalls: Mapping[str, Shortfall], reported: Mapping[str, Cluster]) -> str:
     """Return why the gang waits: what no cluster has, or what the nearest one lacks."""
-    needed = total_of(unit.pods)
+    needed = total_of(unit.pods.sets)
     clusters = [reported[name] for name in shortfalls]
     if all(each.lack is Lack.NO_NODE and each.resource for each in shortfalls.values()):
         best = max(shortfalls.values(), key=lambda each: each.found / each.needed)
@@ -77,11 +77,11 @@ def _describe(unit: SchedulingUnit, shortfalls: Mapping[str, Shortfall], reporte
         found = amount_number(best.resource, best.found)
         amount = amount_text(best.resource, best.needed)
         return f"each pod of {best.component} needs {amount} on one node, {which} has {found}"
-    if text := _scarcest(needed, [size_for(unit.pods, cluster) for cluster in clusters]):
+    if text := _scarcest(needed, [size_for(unit.pods.sets, cluster) for cluster in clusters]):
         resource, most = text
         which = f"the largest of {len(clusters)} clusters" if len(clusters) > 1 else f"cluster {clusters[0].name}"
         return f"needs {amount_text(resource, needed[resource])}, {which} has {amount_number(resource, most)}"
-    if text := _scarcest(needed, [room_for(unit.pods, cluster) for cluster in clusters]):
+    if text := _scarcest(needed, [room_for(unit.pods.sets, cluster) for cluster in clusters]):
         resource, most = text
         which = f"the freest of {len(clusters)} clusters" if len(clusters) > 1 else f"cluster {clusters[0].name}"
         return f"needs {amount_text(resource, needed[resource])}, {which} has {amount_number(resource, most)} free"

@@ -25,8 +25,9 @@ from federation.planning.placement.topologydomains import (
 )
 from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.clustergroup import ClusterGroup
-from federation.scheduling.framework.division import closing_clusters, current_replicas
-from federation.scheduling.framework.topology import closed_for, domains_of
+from federation.scheduling.framework.division import SUBSETS, closing_clusters, current_replicas
+from federation.scheduling.framework.migrations import AUTO_MIGRATION, CUSTOM_MIGRATION
+from federation.scheduling.framework.topology import TOPOLOGY_SPREAD, closed_for, domains_of
 from federation.scheduling.framework.types import Cluster, Effect, ReplicasStrategy, SchedulingMode, SchedulingUnit
 
 REPLICAS_MAX = 2**31 - 1
@@ -120,7 +121,12 @@ def _only_moves_what_it_may(
     unit: SchedulingUnit, group: ClusterGroup, offered: Mapping[str, Any], replicas: Mapping[str, int]
 ) -> bool:
     """Return whether a division is within `limits_of`, if nothing but running replicas limits it; False if unknown."""
-    if unit.weights or _is_bounded(unit) or _has_reports(unit) or group.cached(closing_clusters, closing_clusters):
+    if (
+        unit.preferences.weights
+        or _is_bounded(unit)
+        or _has_reports(unit)
+        or group.cached(closing_clusters, closing_clusters)
+    ):
         return False
     if not unit.avoid_disruption:
         return True
@@ -143,19 +149,21 @@ def _find_minimum_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], r
     Minimums count up to a cluster's certain capacity. Topology constraints take precedence: with them, minimums are
     checked within each domain.
     """
-    if not unit.min_replicas:
+    if not unit.preferences.min_replicas:
         return ""
     ceilings, rooms, running = _ceilings(unit, clusters), rooms_of(unit, clusters), _running(unit, clusters)
     minimums = {
         cluster.name: min(minimum, ceilings[cluster.name].most) if cluster.name in ceilings else minimum
         for cluster in clusters
-        if (minimum := unit.min_replicas.get(cluster.name))
+        if (minimum := unit.preferences.min_replicas.get(cluster.name))
     }
     groups = [tuple([cluster.name for cluster in clusters])]
-    if unit.topology_spread:
-        groups = [leaf.clusters for leaf in domains_of(unit.topology_spread, clusters).root.leaves()]
+    if TOPOLOGY_SPREAD.of(unit):
+        groups = [leaf.clusters for leaf in domains_of(TOPOLOGY_SPREAD.of(unit), clusters).root.leaves()]
     for group in groups:
-        amount = sum([replicas.get(name, 0) for name in group]) if unit.topology_spread else unit.desired_replicas or 0
+        amount = (
+            sum([replicas.get(name, 0) for name in group]) if TOPOLOGY_SPREAD.of(unit) else unit.desired_replicas or 0
+        )
         if sum([minimums.get(name, 0) for name in group]) > amount:
             continue
         if unit.avoid_disruption and any(running.get(name) for name in group):
@@ -170,9 +178,9 @@ def _find_minimum_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], r
 
 
 def _find_spread_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: Mapping[str, int]) -> str:
-    if not any(constraint.is_hard for constraint in unit.topology_spread):
+    if not any(constraint.is_hard for constraint in TOPOLOGY_SPREAD.of(unit)):
         return ""
-    domains = domains_of(unit.topology_spread, clusters)
+    domains = domains_of(TOPOLOGY_SPREAD.of(unit), clusters)
     full, idle = _excluded_clusters(unit, clusters, domains.maybe_closed)
     stays = _running(unit, clusters) if unit.avoid_disruption else {}
     shrinks = sum(stays.values()) > (unit.desired_replicas or 0)
@@ -190,7 +198,7 @@ def _excluded_clusters(
     """
     ceilings = _ceilings(unit, clusters if _is_bounded(unit) else tainted)
     full = idle = frozenset([name for name, bound in ceilings.items() if not bound.most])
-    if unit.weights:
+    if unit.preferences.weights:
         idle = frozenset([cluster.name for cluster in clusters if not _wanted_most(unit, cluster.name, ceilings, 1)])
     return full, idle
 
@@ -199,13 +207,15 @@ def explain_spread(
     unit: SchedulingUnit, clusters: Sequence[Cluster], placements: Mapping[str, int | None]
 ) -> list[dict[str, Any]]:
     """Return per constraint its domains with their replicas, or with their clusters in Duplicate mode."""
-    domains = domains_of(unit.topology_spread, clusters)
+    domains = domains_of(TOPOLOGY_SPREAD.of(unit), clusters)
     counts = {name: 1 if replicas is None else replicas for name, replicas in placements.items()}
     excluded: frozenset[str] = frozenset()
     if unit.mode is SchedulingMode.DIVIDE:
         full, idle = _excluded_clusters(unit, clusters, domains.maybe_closed)
         excluded = idle if unit.strategy is ReplicasStrategy.SPREAD else full
-    return summarise_skew(domains.root, unit.topology_spread, counts, closed_for(unit, domains.maybe_closed), excluded)
+    return summarise_skew(
+        domains.root, TOPOLOGY_SPREAD.of(unit), counts, closed_for(unit, domains.maybe_closed), excluded
+    )
 
 
 def _wanted(unit: SchedulingUnit, ceilings: Mapping[str, Bound], running: Mapping[str, int]) -> dict[str, int]:
@@ -215,8 +225,8 @@ def _wanted(unit: SchedulingUnit, ceilings: Mapping[str, Bound], running: Mappin
 
 def _wanted_most(unit: SchedulingUnit, name: str, ceilings: Mapping[str, Bound], unbounded: int) -> int:
     """Return the limit of policy and user in a cluster: without a weight it is the minimum."""
-    if unit.weights and not unit.weights.get(name):
-        unbounded = unit.min_replicas.get(name, 0)
+    if unit.preferences.weights and not unit.preferences.weights.get(name):
+        unbounded = unit.preferences.min_replicas.get(name, 0)
     return min(unbounded, ceilings[name].most) if name in ceilings else unbounded
 
 
@@ -238,8 +248,8 @@ def _ceilings(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, Bo
         if cluster.is_silent:
             current = current_replicas(unit) if current is None else current
             bounds.append(Bound(current.get(name, 0), "it is not ready"))
-        if name in unit.max_replicas:
-            bounds.append(Bound(unit.max_replicas[name], "maxReplicas"))
+        if name in unit.preferences.max_replicas:
+            bounds.append(Bound(unit.preferences.max_replicas[name], "maxReplicas"))
         if name in limited:
             bounds.append(Bound(limited[name], "a migration limits it"))
         if rooms is not None:
@@ -258,11 +268,11 @@ def _ceilings(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, Bo
 
 def _is_bounded(unit: SchedulingUnit) -> bool:
     """Return whether policy, user or replicas of several pods set bounds; if not, only readiness and taints do."""
-    return bool(unit.max_replicas or unit.shape.parts or _limited(unit))
+    return bool(unit.preferences.max_replicas or unit.shape.parts or _limited(unit))
 
 
 def _limited(unit: SchedulingUnit) -> Mapping[str, int]:
-    return {} if unit.custom_migration is None else unit.custom_migration.limited_capacity
+    return CUSTOM_MIGRATION.of(unit).limited_capacity
 
 
 def _running(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, int]:
@@ -276,11 +286,9 @@ def _running(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, int
 
 def _has_reports(unit: SchedulingUnit) -> bool:
     """Return whether members reported replicas that they cannot run, or recovered capacity."""
-    if unit.workload_spread is not None and unit.workload_spread.running:
+    subsets, migration = SUBSETS.of(unit), AUTO_MIGRATION.of(unit)
+    if subsets is not None and subsets.running:
         return True
-    migration = unit.auto_migration
-    if migration is None:
-        return False
     return bool(migration.estimated_capacity or migration.scheduled_replicas or migration.offers.offered)
 
 

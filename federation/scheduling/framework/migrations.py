@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from federation.planning.placement.failback import Offers
+from federation.scheduling.framework.types import ShapeKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +31,7 @@ class CustomMigration:
 
     limited_capacity: Mapping[str, int] = field(default_factory=dict)
     unavailable_until: Mapping[str, datetime] = field(default_factory=dict)
+
+
+AUTO_MIGRATION = ShapeKey("auto_migration", AutoMigration())
+CUSTOM_MIGRATION = ShapeKey("custom_migration", CustomMigration())

@@ -14,8 +14,10 @@ from typing import Any
 
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cycle import FilterResult, ScoreResult
+from federation.scheduling.framework.division import SUBSETS
+from federation.scheduling.framework.moving import CHOOSES_ANEW, HOMES
 from federation.scheduling.framework.normalization import Ranking, Totals
-from federation.scheduling.framework.policygroups import GroupMove, GroupUse, OrderedGroup
+from federation.scheduling.framework.policygroups import GROUP_MOVE, GROUPS, GroupMove, GroupUse, OrderedGroup
 from federation.scheduling.framework.types import (
     Division,
     SchedulingMode,
@@ -42,7 +44,7 @@ def within_groups(unit: SchedulingUnit, filtered: FilterResult) -> tuple[FilterR
 
     The subsets of a WorkloadSpread hold for all clusters together, so that a tier is one group with them.
     """
-    groups = unit.groups
+    groups = GROUPS.of(unit)
     places = {cluster.name: place_of(groups, cluster.name, cluster.labels) for cluster in filtered.feasible}
     filtered = filtered.without({name: NO_GROUP for name, place in places.items() if place is None})
     tiers: list[list[Members]] = []
@@ -52,7 +54,7 @@ def within_groups(unit: SchedulingUnit, filtered: FilterResult) -> tuple[FilterR
         positions = tuple([at for at, name in enumerate(filtered.feasible.names) if places[name] == index])
         if positions:
             tiers[-1].append(Members(group, positions))
-    if unit.workload_spread is not None:
+    if SUBSETS.of(unit) is not None:
         tiers = [_joined(tier) for tier in tiers]
     return filtered, [tuple(tier) for tier in tiers if tier]
 
@@ -84,16 +86,16 @@ def in_order(unit: SchedulingUnit, tiers: Sequence[Tier], feasible: ClusterGroup
     if not any(counts):
         return list(tiers), None
     running = tiers[counts.index(max(counts))]
-    if unit.group_move is GroupMove.STAY:
+    if GROUP_MOVE.of(unit) is GroupMove.STAY:
         return [running], running
-    if unit.chooses_anew or unit.homes or may_return(unit, running):
+    if CHOOSES_ANEW.of(unit) or HOMES.of(unit) or may_return(unit, running):
         return list(tiers), running
     return [running, *(tier for tier in tiers if tier is not running)], running
 
 
 def may_return(unit: SchedulingUnit, tier: Tier) -> bool:
     """Return whether this decision may move what runs in the tier to an earlier group."""
-    return unit.group_move is GroupMove.RETURN and any(members.group.returns for members in tier)
+    return GROUP_MOVE.of(unit) is GroupMove.RETURN and any(members.group.returns for members in tier)
 
 
 def stays(unit: SchedulingUnit, members: Members) -> bool:
@@ -101,9 +103,9 @@ def stays(unit: SchedulingUnit, members: Members) -> bool:
 
     Replicas that return to clusters which they left when these were lost leave their group for them.
     """
-    if unit.chooses_anew or unit.homes:
+    if CHOOSES_ANEW.of(unit) or HOMES.of(unit):
         return False
-    return not (unit.group_move is GroupMove.RETURN and members.group.returns)
+    return not (GROUP_MOVE.of(unit) is GroupMove.RETURN and members.group.returns)
 
 
 def _runs(unit: SchedulingUnit, tier: Tier, at: int, feasible: ClusterGroup) -> int:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from federation.api.selectors import ClusterTerms
 from federation.apimachinery.selectors import SelectorError
+from federation.scheduling.framework.types import ShapeKey
 
 
 class GroupUse(StrEnum):
@@ -47,3 +48,7 @@ class OrderedGroup:
             return self.terms is None or self.terms.matches(name, labels)
         except SelectorError:
             return False
+
+
+GROUPS: ShapeKey[tuple[OrderedGroup, ...]] = ShapeKey("groups", ())
+GROUP_MOVE = ShapeKey("group_move", GroupMove.IF_NEEDED)

@@ -7,6 +7,7 @@ Amounts are integers: cpu in thousandths, prices and emissions per hour in billi
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Protocol
 
 from federation.apimachinery.quantity import format_quantity, parse, to_int_ceil, to_milli
 from federation.planning.accounts.claim import Use, Uses
@@ -14,12 +15,21 @@ from federation.planning.accounts.usage import Excess, Limit, Scope, Usage
 from federation.planning.cost.rates import NANO
 from federation.scheduling.framework import names
 from federation.scheduling.framework.costs import CARBON, PRICE, rates_of
-from federation.scheduling.framework.types import CPU, MEMORY, PODS, Cluster, Resources
+from federation.scheduling.framework.types import CPU, MEMORY, PODS, Cluster, Resources, ShapeKey
 
 MEASURES = {names.PRICE_PER_HOUR: PRICE, names.CARBON_PER_HOUR: CARBON}
 """Measures that depend on the cluster."""
 _REQUESTS = "requests."
 _THOUSAND = 1000
+
+
+class Quota(Protocol):
+    """The part of the quota that the unit's namespace may still use in all clusters together."""
+
+    def excess(self, replicas: Mapping[str, int]) -> str: ...  # "" when the replicas by cluster fit, else the reason
+
+
+QUOTA: ShapeKey[Quota | None] = ShapeKey("quota", None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

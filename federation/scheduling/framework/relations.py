@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from federation.scheduling.framework.types import ShapeKey
+
 
 class Located(NamedTuple):
     """A domain with partners, and the number of them."""
@@ -42,6 +44,9 @@ class Relation:
     def count_in(self, domain: str | None) -> int:
         """Return the number of partners in a domain."""
         return next((located.partners for located in self.located if located.domain == domain), 0)
+
+
+RELATIONS: ShapeKey[tuple[Relation, ...]] = ShapeKey("relations", ())
 
 
 def domain_of(topology_key: str, name: str, labels: Mapping[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""The steps of a scheduling cycle that regard other workloads (`unit.relations`): a filter and a score. Pure.
+"""The steps of a scheduling cycle that regard other workloads (`RELATIONS.of(unit)`): a filter and a score. Pure.
 
 They run after the plugins of the profile and in every profile, because a policy's rule about other workloads holds
 whatever the profile prefers. Units without relations do not get here. Explanations call both `WorkloadAffinity`.
@@ -15,8 +15,9 @@ from dataclasses import replace
 
 from federation.scheduling.framework.cycle import FilterResult, PluginScores, ScoreResult
 from federation.scheduling.framework.cyclestate import CycleState
+from federation.scheduling.framework.moving import CHOOSES_ANEW
 from federation.scheduling.framework.normalization import SCORE_MAX, Ranking, Totals
-from federation.scheduling.framework.relations import Relation, domain_of
+from federation.scheduling.framework.relations import RELATIONS, Relation, domain_of
 from federation.scheduling.framework.types import Cluster, ClusterChange, SchedulingUnit, Status, unschedulable
 
 NAME = "WorkloadAffinity"
@@ -38,7 +39,7 @@ def within_relations(unit: SchedulingUnit, filtered: FilterResult, state: CycleS
 
 def with_relation_scores(unit: SchedulingUnit, scored: ScoreResult) -> ScoreResult:
     """Return the scores with those of the unit's preferences."""
-    if not any(relation.weight for relation in unit.relations):
+    if not any(relation.weight for relation in RELATIONS.of(unit)):
         return scored
     totals = scored.totals
     raw = tuple([score_of(unit, cluster) for cluster in totals.clusters])
@@ -54,12 +55,12 @@ def with_relation_scores(unit: SchedulingUnit, scored: ScoreResult) -> ScoreResu
 def rejection(unit: SchedulingUnit, cluster: Cluster) -> str:
     """Return the first required relation that rules out a cluster, as a reason; "" for none."""
     is_current = cluster.name in unit.current
-    for relation in unit.relations:
+    for relation in RELATIONS.of(unit):
         if relation.weight:
             continue
         domain = domain_of(relation.topology_key, cluster.name, cluster.labels)
         if relation.is_apart:
-            if relation.count_in(domain) and not (is_current and not unit.chooses_anew):
+            if relation.count_in(domain) and not (is_current and not CHOOSES_ANEW.of(unit)):
                 return _reason_apart(relation)
         elif not _is_together(relation, domain, is_current=is_current):
             return _reason_together(relation, domain)
@@ -68,11 +69,11 @@ def rejection(unit: SchedulingUnit, cluster: Cluster) -> str:
 
 def tolerated(unit: SchedulingUnit, cluster: Cluster) -> list[str]:
     """Return which workloads the unit runs beside although it should be apart from them: what runs stays."""
-    if cluster.name not in unit.current or unit.chooses_anew:
+    if cluster.name not in unit.current or CHOOSES_ANEW.of(unit):
         return []
     return [
         f"it runs beside {relation.text}, from which it should be apart; what runs stays"
-        for relation in unit.relations
+        for relation in RELATIONS.of(unit)
         if relation.is_apart
         and not relation.weight
         and relation.count_in(domain_of(relation.topology_key, cluster.name, cluster.labels))
@@ -82,7 +83,7 @@ def tolerated(unit: SchedulingUnit, cluster: Cluster) -> list[str]:
 def score_of(unit: SchedulingUnit, cluster: Cluster) -> int:
     """Return the weighted number of partners in the cluster's domains."""
     total = 0
-    for relation in unit.relations:
+    for relation in RELATIONS.of(unit):
         if relation.weight:
             domain = domain_of(relation.topology_key, cluster.name, cluster.labels)
             total += relation.count_in(domain) * (-relation.weight if relation.is_apart else relation.weight)

@@ -13,7 +13,10 @@ have less room than the unit needs, clusters with more room take the places of t
 from federation.scheduling.framework.capacity import capacity_of
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cycle import SchedulingCycle, SelectResult
+from federation.scheduling.framework.migrations import AUTO_MIGRATION, CUSTOM_MIGRATION
+from federation.scheduling.framework.moving import CHOOSES_ANEW, HOMES
 from federation.scheduling.framework.normalization import Scored, best_first
+from federation.scheduling.framework.topology import TOPOLOGY_SPREAD
 from federation.scheduling.framework.types import ReplicasStrategy, SchedulingMode, SchedulingUnit
 
 ROOM = "room"
@@ -24,17 +27,17 @@ STAYED = "stayed"
 def keep_clusters(cycle: SchedulingCycle, totals: Scored, selected: ClusterGroup) -> ClusterGroup:
     """Return the selected clusters with the current ones, and record what a move would have gained."""
     unit = cycle.unit
-    if len(selected) == len(totals) or not (unit.current or unit.homes):
+    if len(selected) == len(totals) or not (unit.current or HOMES.of(unit)):
         return selected
-    if unit.chooses_anew or unit.topology_spread:
+    if CHOOSES_ANEW.of(unit) or TOPOLOGY_SPREAD.of(unit):
         return selected
     chosen = selected.by_name
-    if unit.homes <= chosen.keys() and unit.current.keys() <= chosen.keys():
+    if HOMES.of(unit) <= chosen.keys() and unit.current.keys() <= chosen.keys():
         return selected
     scores = dict(zip(totals.names, totals.scores, strict=True))
-    kept = [name for name in {*unit.homes, *unit.current} if name in scores and _can_run(unit, name)]
+    kept = [name for name in {*HOMES.of(unit), *unit.current} if name in scores and _can_run(unit, name)]
     running = {name: unit.current.get(name) or 0 for name in kept}
-    kept.sort(key=lambda name: (name not in unit.homes, -running[name], name not in chosen, -scores[name], name))
+    kept.sort(key=lambda name: (name not in HOMES.of(unit), -running[name], name not in chosen, -scores[name], name))
     kept = kept[: len(selected)]
     if chosen.keys() >= set(kept):
         return selected
@@ -54,12 +57,12 @@ def keep_clusters(cycle: SchedulingCycle, totals: Scored, selected: ClusterGroup
 def prefer_room(cycle: SchedulingCycle, totals: Scored, selected: ClusterGroup) -> ClusterGroup:
     """Return the selected clusters, the new ones replaced by some with more room if the unit does not fit otherwise."""
     unit, wanted = cycle.unit, cycle.unit.desired_replicas or 0
-    if unit.max_clusters is None or unit.mode is not SchedulingMode.DIVIDE or unit.topology_spread:
+    if unit.max_clusters is None or unit.mode is not SchedulingMode.DIVIDE or TOPOLOGY_SPREAD.of(unit):
         return selected
-    if unit.priorities or unit.weights or unit.strategy is ReplicasStrategy.BINPACK:
+    if unit.preferences.priorities or unit.preferences.weights or unit.strategy is ReplicasStrategy.BINPACK:
         return selected
     current = {name: wanted if count is None else count for name, count in unit.current.items()}
-    kept = [cluster for cluster in selected if cluster.name in current or cluster.name in unit.homes]
+    kept = [cluster for cluster in selected if cluster.name in current or cluster.name in HOMES.of(unit)]
     places = len(selected) - len(kept)
     room = {cluster.name: capacity_of(cluster, unit.shape) + current.get(cluster.name, 0) for cluster in selected}
     if not places or sum(room.values()) >= wanted:
@@ -81,6 +84,6 @@ def _can_run(unit: SchedulingUnit, cluster: str) -> bool:
     count = unit.current.get(cluster)
     if count is None:
         return True
-    estimated = {} if unit.auto_migration is None else unit.auto_migration.estimated_capacity
-    limited = {} if unit.custom_migration is None else unit.custom_migration.limited_capacity
+    estimated = AUTO_MIGRATION.of(unit).estimated_capacity
+    limited = CUSTOM_MIGRATION.of(unit).limited_capacity
     return all(caps.get(cluster, count) >= count or caps[cluster] < 0 for caps in (estimated, limited))

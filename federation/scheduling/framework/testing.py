@@ -9,13 +9,22 @@ The product never imports this module.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
 from federation.apimachinery import quantity
+from federation.scheduling.framework.admittedclusters import ADMITTED_TO
 from federation.scheduling.framework.cyclestate import CycleState
+from federation.scheduling.framework.division import SUBSETS
+from federation.scheduling.framework.groupcounts import GROUP_LIMITS
 from federation.scheduling.framework.interfaces import FilterPlugin, ReplicasPlugin, ScorePlugin, SelectPlugin
+from federation.scheduling.framework.migrations import AUTO_MIGRATION, CUSTOM_MIGRATION
+from federation.scheduling.framework.moving import AVOIDED, CHOOSES_ANEW, ENDED_TOLERATIONS, HOMES
+from federation.scheduling.framework.policygroups import GROUP_MOVE, GROUPS
+from federation.scheduling.framework.quotaheadroom import QUOTA
+from federation.scheduling.framework.relations import RELATIONS
+from federation.scheduling.framework.topology import TOPOLOGY_SPREAD
 from federation.scheduling.framework.types import (
     CPU,
     Cluster,
@@ -32,6 +41,15 @@ from federation.scheduling.framework.types import (
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
+_FIELDS = frozenset(field.name for field in fields(SchedulingUnit))
+_PARTS = ("pods", "affinity", "preferences")
+_SHAPES = frozenset(
+    each.name
+    for each in (
+        *(ADMITTED_TO, AUTO_MIGRATION, AVOIDED, CHOOSES_ANEW, CUSTOM_MIGRATION, ENDED_TOLERATIONS, GROUP_LIMITS),
+        *(GROUP_MOVE, GROUPS, HOMES, QUOTA, RELATIONS, SUBSETS, TOPOLOGY_SPREAD),
+    )
+)
 
 
 class ClusterBuilder:
@@ -100,14 +118,32 @@ def a_cluster(name: str = "cluster") -> ClusterBuilder:
     return ClusterBuilder(name)
 
 
-def a_unit(**fields: Any) -> SchedulingUnit:
-    """Return the Deployment default/web with the given fields of `SchedulingUnit` changed."""
-    return replace(SchedulingUnit(gvk=DEPLOYMENT, plural="deployments", namespace="default", name="web"), **fields)
+def a_unit(**changes: Any) -> SchedulingUnit:
+    """Return the Deployment default/web with changes, as `changed_unit` makes them."""
+    return changed_unit(
+        SchedulingUnit(gvk=DEPLOYMENT, plural="deployments", namespace="default", name="web"), **changes
+    )
 
 
-def a_divided_unit(replicas: int, **fields: Any) -> SchedulingUnit:
+def changed_unit(unit: SchedulingUnit, **changes: Any) -> SchedulingUnit:
+    """Return the unit with changed fields, fields of its parts (`weights`, `required`, `is_gang`), and shapes by name.
+
+    `sets` are pods, and a shape that is None is left out.
+    """
+    own = {name: value for name, value in changes.items() if name in _FIELDS}
+    for part in _PARTS:
+        value = own.get(part, getattr(unit, part))
+        said = {field.name: changes[field.name] for field in fields(value) if field.name in changes}
+        own |= {part: replace(value, **said)} if said else {}
+    parts = {field.name for part in _PARTS for field in fields(getattr(unit, part))}
+    shapes = {name: changes[name] for name in changes.keys() - _FIELDS - parts if changes[name] is not None}
+    assert shapes.keys() <= _SHAPES, f"a unit has none of {sorted(shapes.keys() - _SHAPES)}"
+    return replace(unit, **own | {"shapes": {**own.get("shapes", unit.shapes), **shapes}})
+
+
+def a_divided_unit(replicas: int, **changes: Any) -> SchedulingUnit:
     """Return a unit in Divide mode with so many desired replicas."""
-    return a_unit(mode=SchedulingMode.DIVIDE, desired_replicas=replicas, **fields)
+    return a_unit(mode=SchedulingMode.DIVIDE, desired_replicas=replicas, **changes)
 
 
 def a_state(now: datetime = NOW) -> CycleState:

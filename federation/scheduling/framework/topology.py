@@ -15,9 +15,18 @@ from federation.planning.placement.replicas import Demand, Plan, Preference, Ste
 from federation.planning.placement.topology import Topology, plan_topology_spread
 from federation.planning.placement.topologydomains import Domain, Groups, SpreadConstraint, build_domain_tree
 from federation.scheduling.framework.clustergroup import ClusterGroup
-from federation.scheduling.framework.types import Cluster, ClusterScore, Effect, SchedulingMode, SchedulingUnit, Taint
+from federation.scheduling.framework.types import (
+    Cluster,
+    ClusterScore,
+    Effect,
+    SchedulingMode,
+    SchedulingUnit,
+    ShapeKey,
+    Taint,
+)
 
 _ONE = Preference(0, 0, 1)
+TOPOLOGY_SPREAD: ShapeKey[tuple[SpreadConstraint, ...]] = ShapeKey("topology_spread", ())
 
 
 class Domains(NamedTuple):
@@ -31,9 +40,9 @@ def topology_of(
     unit: SchedulingUnit, clusters: Sequence[Cluster], rooms: FreeCapacity | None = None
 ) -> Topology | None:
     """Return the domains of the clusters by a unit's constraints; None without constraints."""
-    if not unit.topology_spread:
+    if not TOPOLOGY_SPREAD.of(unit):
         return None
-    domains = domains_of(unit.topology_spread, clusters)
+    domains = domains_of(TOPOLOGY_SPREAD.of(unit), clusters)
     return Topology(domains.root, closed_for(unit, domains.maybe_closed), rooms)
 
 
@@ -92,7 +101,7 @@ def choose_clusters(unit: SchedulingUnit, ordered: Sequence[ClusterScore]) -> tu
     Each domain's best ones are chosen, current clusters first when disruption is to be avoided. In Duplicate mode the
     number of clusters per domain satisfies the constraints; in Divide mode they are a preference only.
     """
-    constraints = unit.topology_spread
+    constraints = TOPOLOGY_SPREAD.of(unit)
     if unit.mode is SchedulingMode.DIVIDE:
         constraints = tuple(constraint._replace(is_hard=False, min_domains=1) for constraint in constraints)
     held = unit.current if unit.avoid_disruption else {}

@@ -7,23 +7,17 @@ thousandths of a core, everything else in whole units, both rounded up. Read `in
 """
 
 from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Flag, StrEnum, auto
 from functools import lru_cache
 from itertools import count
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from federation.api import names
 from federation.api.selectors import ClusterTerms
 from federation.planning.clusters.deviceclaims import DeviceNeed
 from federation.planning.clusters.devicekinds import Kind
-from federation.planning.placement.groupcounts import GroupLimit
-from federation.planning.placement.subsetquotas import SubsetSpread
-from federation.planning.placement.topologydomains import SpreadConstraint
-from federation.scheduling.framework.migrations import AutoMigration, CustomMigration
-from federation.scheduling.framework.policygroups import GroupMove, OrderedGroup
-from federation.scheduling.framework.relations import Relation
 
 T = TypeVar("T")
 CPU = "cpu"
@@ -239,23 +233,84 @@ class NodeClass:
     size: int = 0
 
 
-class Quota(Protocol):
-    """The part of the quota that the unit's namespace may still use in all clusters together."""
+class Shaped(Protocol):
+    """Something to which features add shapes: a unit, or a policy."""
 
-    def excess(self, replicas: Mapping[str, int]) -> str: ...  # "" when the replicas by cluster fit, else the reason
+    @property
+    def shapes(self) -> Mapping[str, Any]: ...  # by the names of their keys
+
+
+class ShapeKey(Generic[T]):
+    """The key of a feature's shape, which only the steps of that feature read. `default`: without such a shape."""
+
+    __slots__ = ("default", "name")
+
+    def __init__(self, name: str, default: T) -> None:
+        self.name = name
+        self.default = default
+
+    def of(self, shaped: Shaped) -> T:
+        """Return the shape of a unit or policy."""
+        found: T = shaped.shapes.get(self.name, self.default)
+        return found
+
+    def on(self, unit: "SchedulingUnit", value: T) -> "SchedulingUnit":
+        """Return the unit with the shape."""
+        return replace(unit, shapes={**unit.shapes, self.name: value})
+
+
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """The pods of a unit, if a replica is not one pod or all start together.
+
+    `sets` are those of a gang, or of an object with components: the unit's request is for `per_replica` of them.
+    `replica_parts` are the pods of one replica, each of which is placed whole; () if a replica is one pod, or not
+    divided. `uncounted` says why there are none.
+    """
+
+    sets: tuple[PodSet, ...] = ()
+    per_replica: int = 1
+    replica_parts: tuple[PodSet, ...] = ()
+    is_gang: bool = False
+    uncounted: str = ""
+
+
+ONE_POD = Pods()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAffinity:
+    """The clusters that a policy or object asks for: by labels, by terms (None: any), and by weighted terms."""
+
+    cluster_selector: tuple[tuple[str, str], ...] = ()
+    required: ClusterTerms | None = None
+    preferred: tuple[PreferredTerm, ...] = ()
+
+
+ANY_CLUSTER = ClusterAffinity()
+_NO_NUMBERS: Mapping[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """`placement` of a policy or object: the clusters that it lists, none for all, and one map per preference."""
+
+    cluster_names: frozenset[str] = frozenset()
+    min_replicas: Mapping[str, int] = field(default_factory=lambda: _NO_NUMBERS)
+    max_replicas: Mapping[str, int] = field(default_factory=lambda: _NO_NUMBERS)
+    weights: Mapping[str, int] = field(default_factory=lambda: _NO_NUMBERS)
+    priorities: Mapping[str, int] = field(default_factory=lambda: _NO_NUMBERS)
+
+
+NO_PREFERENCES = Preferences()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SchedulingUnit:
-    """An object to place: identity, requests, current placement, and the settings of policy and annotations.
+    """An object to place: identity, requests, current placement, settings of policy and annotations, and shapes.
 
     `desired_replicas` is None for kinds without replicas. `current` maps current clusters to replicas (None: as in the
-    template). `ended_tolerations` maps clusters to NoExecute taints that were tolerated for a time that is over.
-    `required` is None when any cluster matches. `priorities` is None when the policy has none. `max_clusters` is None
-    when unlimited, `admitted_to` without a JobQueue, `quota` without a quota of the namespace. `homes` are clusters
-    that the unit left when they were lost, and to which it returns now; `chooses_anew` is set when scores may move it.
-    `pods` are those of a gang, or of an object with components: its request is for `pods_per_replica`. `uncounted` says
-    why there are none. `assumed` are replicas of recent decisions, for Replicas plugins.
+    template). `max_clusters` is None when unlimited. `assumed` are replicas of recent decisions, for Replicas plugins.
     """
 
     gvk: GroupVersionKind = NO_KIND
@@ -267,45 +322,19 @@ class SchedulingUnit:
     desired_replicas: int | None = None
     request: Resources = field(default_factory=dict)
     node_needs: NodeNeeds = ANY_NODE
-    pods: tuple[PodSet, ...] = ()
-    pods_per_replica: int = 1
-    replica_parts: tuple[PodSet, ...] = ()
-    """The pods of one replica, each of which is placed whole; () if a replica is one pod, or not divided."""
-    is_gang: bool = False
-    uncounted: str = ""
+    pods: Pods = ONE_POD
     assumed: Assumed = field(default_factory=dict)
     current: Mapping[str, int | None] = field(default_factory=dict)
     mode: SchedulingMode = SchedulingMode.DUPLICATE
     strategy: ReplicasStrategy = ReplicasStrategy.SPREAD
-    homes: frozenset[str] = frozenset()
-    chooses_anew: bool = False
     sticky: bool = False
     avoid_disruption: bool = True
-    cluster_selector: tuple[tuple[str, str], ...] = ()
-    cluster_names: frozenset[str] = frozenset()
-    required: ClusterTerms | None = None
-    preferred: tuple[PreferredTerm, ...] = ()
+    affinity: ClusterAffinity = ANY_CLUSTER
     tolerations: tuple[Toleration, ...] = ()
-    ended_tolerations: Mapping[str, Taint] = field(default_factory=dict)
-    avoided: Mapping[str, str] = field(default_factory=dict)
-    """Clusters that the unit leaves or has left because it is unhealthy there or they left its project, and why."""
     max_clusters: int | None = None
-    admitted_to: frozenset[str] | None = None
-    joins: frozenset[str] | None = None
-    """The clusters of the leader of its pod group, None without one."""
-    min_replicas: Mapping[str, int] = field(default_factory=dict)
-    max_replicas: Mapping[str, int] = field(default_factory=dict)
-    weights: Mapping[str, int] = field(default_factory=dict)
-    priorities: Mapping[str, int] | None = None
-    topology_spread: tuple[SpreadConstraint, ...] = ()
-    group_limits: tuple[GroupLimit, ...] = ()
-    groups: tuple[OrderedGroup, ...] = ()
-    group_move: GroupMove = GroupMove.IF_NEEDED
-    relations: tuple[Relation, ...] = ()
-    workload_spread: SubsetSpread | None = None
-    auto_migration: AutoMigration | None = None
-    custom_migration: CustomMigration | None = None
-    quota: Quota | None = None
+    preferences: Preferences = NO_PREFERENCES
+    shapes: Mapping[str, Any] = field(default_factory=dict)
+    """What features add, each under its own `ShapeKey`."""
     template: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The object's manifest, read-only, for plugins that need a field of their own."""
 
@@ -313,7 +342,7 @@ class SchedulingUnit:
     """Made from `request` and `node_needs`."""
 
     def __post_init__(self) -> None:
-        shape = pod_shape(tuple(sorted(self.request.items())), self.node_needs, self.replica_parts)
+        shape = pod_shape(tuple(sorted(self.request.items())), self.node_needs, self.pods.replica_parts)
         object.__setattr__(self, "shape", shape)
 
     @property

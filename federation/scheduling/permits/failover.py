@@ -30,6 +30,7 @@ from federation.planning.steps.strategy import can_surge
 from federation.scheduling.answers import Wait
 from federation.scheduling.chain import Permit
 from federation.scheduling.evictions import tolerance
+from federation.scheduling.framework.moving import AVOIDED
 from federation.scheduling.proposal import Proposal
 
 PASSING = frozenset((StayReason.HALTED, StayReason.BUDGET, StayReason.RATE, StayReason.READY))
@@ -62,7 +63,7 @@ def _limited(proposal: Proposal, before: _Placement) -> Proposal | Wait:
     decision, evictions = proposal.decision, proposal.world.evictions
     returned, record = _returned(proposal, before)
     gone = [name for name in before if name not in decision.placements]
-    avoided = proposal.due.unit.avoided
+    avoided = AVOIDED.of(proposal.due.unit)
     leaving = [name for name in gone if name in evictions.clusters.by_name or name in avoided]
     if leaving:
         return _evicted(returned, before, leaving, record)
@@ -140,7 +141,7 @@ def _evicted(proposal: Proposal, before: _Placement, leaving: Sequence[str], rec
     )
     stays = {name: stay for name, stay in stays.items() if name in evicted.placement}
     is_divided = eviction.is_divided(before, decision.placements)
-    after = _recorded(record, evicted, stays, now, proposal.due.unit.avoided, is_divided=is_divided)
+    after = _recorded(record, evicted, stays, now, AVOIDED.of(proposal.due.unit), is_divided=is_divided)
     # A return at once would only meet the object waiting again; it comes with the end of that.
     ends_s = [max(0.0, (stay.until - now).total_seconds()) for stay in stays.values() if stay.until is not None]
     times = [time_s for time_s in (proposal.requeue_after_s, min(ends_s, default=None)) if time_s]
@@ -242,7 +243,7 @@ def _granted(
     after, found = decision.placements, dict(stays)
     if not eviction.is_divided(before, after) and not after.keys() - before.keys():
         # Nothing would replace an unhealthy copy, which may recover.
-        unhealthy = decision.unit.avoided.keys() - decision.snapshot.left.keys()
+        unhealthy = AVOIDED.of(decision.unit).keys() - decision.snapshot.left.keys()
         found |= {name: _NO_ROOM for name in leaving if name in unhealthy and name not in found}
     free = [name for name in leaving if name not in found]
     wanted = eviction.movable(before, after, free, decision.waiting, decision.unit.desired_replicas or 0)

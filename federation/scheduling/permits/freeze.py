@@ -7,6 +7,7 @@ from federation.planning.freezes.freezeindex import left_s
 from federation.planning.guard.losses import held_placement, lost_clusters
 from federation.scheduling.answers import Wait
 from federation.scheduling.chain import Permit
+from federation.scheduling.framework.moving import AVOIDED
 from federation.scheduling.names import REASON_FROZEN
 from federation.scheduling.proposal import Proposal
 
@@ -40,7 +41,7 @@ def _find(proposal: Proposal) -> Frozen | None:
     if not proposal.world.freezes:
         return None
     before, after, unit = proposal.attempt.current(), proposal.decision.placements, proposal.due.unit
-    evicted = lost_clusters(before, after) & (proposal.left.keys() | unit.avoided.keys())
+    evicted = lost_clusters(before, after) & (proposal.left.keys() | AVOIDED.of(unit).keys())
     find = partial(_find_in, proposal)
     return find_frozen_move(before, after, unit.desired_replicas, find, is_evicting=bool(evicted))
 

@@ -22,7 +22,8 @@ from federation.scheduling.answers import Due
 from federation.scheduling.attempt import SchedulingAttempt
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.assumed import AssumedReplicas, Changes, Request
-from federation.scheduling.framework.quotaheadroom import Headroom
+from federation.scheduling.framework.quotaheadroom import QUOTA, Headroom
+from federation.scheduling.framework.relations import RELATIONS
 from federation.scheduling.framework.types import Assumed, PluginResponse
 from federation.scheduling.occasions import Occasion
 from federation.scheduling.replay.logentries import (
@@ -158,7 +159,7 @@ class InputRecorder:
         """Return a decision as records have it, without its object."""
         unit = due.unit
         size = sum(len(answer.body) for exchange in answers for answer in exchange)
-        quota = unit.quota
+        quota = QUOTA.of(unit)
         return Decided(
             key,
             to_us(occasion.now),
@@ -169,7 +170,7 @@ class InputRecorder:
             homes=list(occasion.homes),
             completes=occasion.completes,
             away=list(occasion.away),
-            relations=unit.relations,
+            relations=RELATIONS.of(unit),
             quota=_to_use(quota) if isinstance(quota, Headroom) else None,
             answers=_to_answers(answers) if size <= self._options.answers_bytes_max else None,
         )

@@ -210,7 +210,7 @@ def _headroom(use: QuotaUse, unit: SchedulingUnit, clusters: Mapping[str, Cluste
     present = use.present
     if present is None:
         counts = replica_counts(unit.current, unit.desired_replicas)
-        uses = {name: Use(count, dict(unit.request), unit.pods_per_replica) for name, count in counts.items()}
+        uses = {name: Use(count, dict(unit.request), unit.pods.per_replica) for name, count in counts.items()}
         present = amounts_of(uses, use.others, clusters)
     scopes = {name: scope_of(name, hard) for name, hard in use.hard}
-    return Headroom(scopes, use.others, present, unit.request, clusters, unit.pods_per_replica, use.requests)
+    return Headroom(scopes, use.others, present, unit.request, clusters, unit.pods.per_replica, use.requests)

@@ -46,7 +46,7 @@ def unit_payload(unit: SchedulingUnit) -> dict[str, Any]:
         "resourceRequest": quantities(unit.request),
         "currentClusters": sorted(unit.current),
         "currentReplicaDistribution": _distribution(unit),
-        "clusterSelector": _by_key(dict(unit.cluster_selector)),
+        "clusterSelector": _by_key(dict(unit.affinity.cluster_selector)),
         "clusterAffinity": affinity(unit),
         "tolerations": tolerations(unit),
         "maxClusters": unit.max_clusters,
@@ -81,7 +81,7 @@ def affinity(unit: SchedulingUnit) -> list[dict[str, Any]]:
             for kind in ("matchExpressions", "matchFields")
             if term.get(kind)
         }
-        for term in (unit.required.source if unit.required else ())
+        for term in (unit.affinity.required.source if unit.affinity.required else ())
     ]
 
 
@@ -96,7 +96,9 @@ def tolerations(unit: SchedulingUnit) -> list[dict[str, Any]]:
 
 def placements(unit: SchedulingUnit) -> list[dict[str, Any]]:
     """Return the clusters that the policy names, with its preferences for each."""
-    return [{"cluster": name, "preferences": _preferences(unit, name)} for name in sorted(unit.cluster_names)]
+    return [
+        {"cluster": name, "preferences": _preferences(unit, name)} for name in sorted(unit.preferences.cluster_names)
+    ]
 
 
 def _quantity(name: str, amount: int) -> str:
@@ -113,8 +115,8 @@ def _distribution(unit: SchedulingUnit) -> dict[str, int]:
 
 
 def _preferences(unit: SchedulingUnit, cluster: str) -> dict[str, int]:
-    preferences = {"minReplicas": least} if (least := unit.min_replicas.get(cluster)) else {}
-    for field, values in (("maxReplicas", unit.max_replicas), ("weight", unit.weights)):
+    preferences = {"minReplicas": least} if (least := unit.preferences.min_replicas.get(cluster)) else {}
+    for field, values in (("maxReplicas", unit.preferences.max_replicas), ("weight", unit.preferences.weights)):
         if cluster in values:
             preferences[field] = values[cluster]
     return preferences

@@ -14,6 +14,7 @@ import orjson
 
 from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.limits import limits_of
+from federation.scheduling.framework.topology import TOPOLOGY_SPREAD
 from federation.scheduling.framework.types import Cluster, ClusterScore, SchedulingUnit
 from federation.scheduling.webhooks.expectedreports import expected_report
 from federation.scheduling.webhooks.responses import API_VERSION, REQUEST_KIND
@@ -104,7 +105,7 @@ def limits_payload(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[st
     for cluster in clusters:
         name = cluster.name
         limit = limits[name] = {}
-        least, bound = max(unit.min_replicas.get(name, 0), bounds.least.get(name, 0)), bounds.most.get(name)
+        least, bound = max(unit.preferences.min_replicas.get(name, 0), bounds.least.get(name, 0)), bounds.most.get(name)
         if least := least if bound is None else min(least, bound.most):
             limit["minReplicas"] = least
         if bound is not None:
@@ -117,11 +118,11 @@ def limits_payload(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[st
 def _policy(unit: SchedulingUnit) -> dict[str, Any]:
     fields = {
         "replicasStrategy": str(unit.strategy),
-        "clusterSelector": dict(unit.cluster_selector),
+        "clusterSelector": dict(unit.affinity.cluster_selector),
         "clusterAffinity": affinity(unit),
         "tolerations": tolerations(unit),
         "maxClusters": unit.max_clusters,
-        "topologySpread": [constraint.to_json() for constraint in unit.topology_spread],
+        "topologySpread": [constraint.to_json() for constraint in TOPOLOGY_SPREAD.of(unit)],
         "placements": placements(unit),
     }
     return {key: value for key, value in fields.items() if value not in (None, [], {})}

@@ -56,7 +56,7 @@ def compare_clusters(
     if not isinstance(assessment, Due):
         return []
     decision = yield from state.engine.run(assessment.unit, snapshot, assessment.profile, now=now)
-    needs, at_s = total_of(decision.unit.pods), now.timestamp()
+    needs, at_s = total_of(decision.unit.pods.sets), now.timestamp()
     if not needs:
         return []
     ends = _ends(state, at_s)
@@ -103,7 +103,7 @@ def _ends(state: CompiledState, at_s: float) -> Mapping[str, list[_End]]:
 
 
 def _start_in(cluster: Cluster, decision: Decision, ends: Iterable[_End], at_s: float) -> float | None:
-    pods = decision.unit.pods
+    pods = decision.unit.pods.sets
     if find_shortfall(pods, cluster) is None:
         return at_s
     missing = {name: amount - cluster.available.get(name, 0) for name, amount in total_of(pods).items()}

@@ -18,6 +18,7 @@ from federation.scheduling.framework.testing import (
     a_divided_unit,
     a_state,
     a_unit,
+    changed_unit,
     run_filter,
     run_replicas,
     run_score,
@@ -284,7 +285,7 @@ def test_bin_packing_fills_in_order() -> None:
     first, second = a_cluster("first").built(), a_cluster("second").built()
     unit = a_divided_unit(7, strategy=ReplicasStrategy.BINPACK, max_replicas={"first": 4}, min_replicas={"second": 1})
     assert divide("PreferenceBinPack", unit, first, second).replicas == {"first": 4, "second": 3}
-    stuck = replace(unit, max_replicas={}, auto_migration=AutoMigration(True, {"first": 2, "second": 1}))
+    stuck = changed_unit(unit, max_replicas={}, auto_migration=AutoMigration(True, {"first": 2, "second": 1}))
     division = divide("PreferenceBinPack", stuck, first, second)
     assert division.explanation["overflow"] == {"first": 4, "second": 4}
 

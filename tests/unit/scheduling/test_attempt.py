@@ -16,7 +16,9 @@ from federation.scheduling.assessment import assess, tolerated_until
 from federation.scheduling.attempt import SchedulingAttempt, start_attempt
 from federation.scheduling.attemptpatches import placement_patch, unchanged_patch
 from federation.scheduling.divisibility import duplicate_reason
+from federation.scheduling.framework.moving import ENDED_TOLERATIONS
 from federation.scheduling.framework.testing import NOW
+from federation.scheduling.framework.types import Pods
 from federation.scheduling.names import REASON_POLICY_NOT_FOUND, REASON_PROFILE_NOT_FOUND, REBALANCED
 from federation.scheduling.occasions import Occasion, UnitOptions
 from federation.scheduling.policymatching import PolicyIndex
@@ -97,7 +99,7 @@ def test_duplicate_mode_of_a_kind_without_replicas_has_a_reason() -> None:
         reason = duplicate_reason(attempt, assessment)
         assert said in reason
         assert bool(said) == bool(reason)
-        gang = replace(assessment, unit=replace(assessment.unit, is_gang=True))
+        gang = replace(assessment, unit=replace(assessment.unit, pods=Pods(is_gang=True)))
         assert duplicate_reason(attempt, gang) == "", "a gang is in one cluster as a whole"
 
 
@@ -198,7 +200,7 @@ def test_an_object_leaves_a_lost_cluster_when_its_toleration_ends_and_may_return
     _, assessment = inputs.assess(placed, now=END)
     assert isinstance(assessment, Due)
     assert assessment.comparison.changed == ("tolerationsEnded",)
-    assert assessment.unit.ended_tolerations.keys() == {"east"}
+    assert ENDED_TOLERATIONS.of(assessment.unit).keys() == {"east"}
     _, elsewhere = inputs.assess(_placed(inputs, before, "west"), now=END)
     assert isinstance(elsewhere, Deferred), "objects in other clusters are not concerned"
 
@@ -208,7 +210,7 @@ def test_an_object_leaves_a_lost_cluster_when_its_toleration_ends_and_may_return
     _lost_since(inputs, "east", None)
     _, assessment = inputs.assess(left, now=END + timedelta(hours=1))
     assert isinstance(assessment, Due)
-    assert assessment.unit.ended_tolerations == {}
+    assert ENDED_TOLERATIONS.of(assessment.unit) == {}
     _, assessment = inputs.assess(_placed(inputs, assessment.triggers, "west"), now=END + timedelta(hours=1))
     assert isinstance(assessment, Deferred)
 

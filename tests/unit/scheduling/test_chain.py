@@ -17,7 +17,7 @@ from federation.scheduling.assessment import assess
 from federation.scheduling.attempt import start_attempt
 from federation.scheduling.chain import ORDER, Gate, Shape, Step, to_chain
 from federation.scheduling.framework.testing import NOW
-from federation.scheduling.framework.types import SchedulingUnit
+from federation.scheduling.framework.types import SchedulingUnit, ShapeKey
 from federation.scheduling.gates import GATES
 from federation.scheduling.names import KUEUE_QUEUE_NAME, REASON_CLAIMS_NOT_KNOWN
 from federation.scheduling.occasions import Occasion
@@ -26,6 +26,7 @@ from federation.scheduling.shapes import SHAPES
 from federation.scheduling.workloadspreads import NoSpreads
 
 REST = Wait("TeamRests", "team a rests")
+TEAM = ShapeKey("team", "")
 
 
 class TeamRests(Gate):
@@ -43,7 +44,7 @@ class TeamName(Shape):
     name = "team-name"
 
     def shape(self, unit: SchedulingUnit, question: Question) -> SchedulingUnit:
-        return replace(unit, max_clusters=1)
+        return TEAM.on(unit, "a")
 
 
 def a_world(*steps: Step, policy: dict[str, Any] | None = None) -> Inputs:
@@ -67,7 +68,8 @@ def test_a_step_that_the_table_does_not_list_is_asked_before_nothing_has_changed
     assert assessment == REST
     _, assessment = a_world(TeamName()).assess(a_federated())
     assert isinstance(assessment, Due)
-    assert assessment.unit.max_clusters == 1
+    assert TEAM.of(assessment.unit) == "a"
+    assert TEAM.of(replace(assessment.unit, shapes={})) == ""
 
 
 def test_a_gate_can_call_for_a_decision_about_which_nothing_changed() -> None:

@@ -61,8 +61,8 @@ def shape(record: Claims, *names: str) -> PodShape:
 def shortfall(cluster: Cluster, *pods: tuple[int, PodShape]) -> Shortfall | None:
     """Return what a gang of these pods lacks in the cluster."""
     sets = tuple(PodSet(f"part-{at}", count, count, each) for at, (count, each) in enumerate(pods))
-    unit, clusters = with_devices(a_unit(pods=sets), Snapshot(1, (cluster,)).group, selects)
-    return find_shortfall(unit.pods, clusters[0])
+    unit, clusters = with_devices(a_unit(sets=sets), Snapshot(1, (cluster,)).group, selects)
+    return find_shortfall(unit.pods.sets, clusters[0])
 
 
 def test_devices_are_counted_by_kind_and_class() -> None:

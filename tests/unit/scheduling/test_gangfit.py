@@ -156,7 +156,7 @@ def test_amounts_have_the_units_of_people(resource: str, amount: int, text: str)
 
 def decide(pods: list[PodSet], *given: ClusterBuilder | Cluster, **fields: Any) -> Decision:
     clusters = tuple(each if isinstance(each, Cluster) else each.serving(DEPLOYMENT).built() for each in given)
-    unit = a_unit(mode=SchedulingMode.DUPLICATE, max_clusters=1, is_gang=True, pods=tuple(pods), **fields)
+    unit = a_unit(mode=SchedulingMode.DUPLICATE, max_clusters=1, is_gang=True, sets=tuple(pods), **fields)
     return Engine(load_plugins()).decide(unit, Snapshot(1, clusters), DEFAULT_PROFILE, now=NOW)
 
 

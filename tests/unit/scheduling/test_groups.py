@@ -138,7 +138,7 @@ def test_replicas_stay_in_a_fallback_group_until_the_policy_lets_them_return() -
 
 
 def a_return(wanted: SchedulingUnit) -> SchedulingUnit:
-    fields = {name: getattr(wanted, name) for name in ("groups", "current", "request")}
+    fields = {name: getattr(wanted, name) for name in ("shapes", "current", "request")}
     return a_divided_unit(wanted.desired_replicas or 0, group_move=GroupMove.RETURN, **fields)
 
 

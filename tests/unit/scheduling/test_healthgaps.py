@@ -10,7 +10,7 @@ from federation.api.selectors import compile_cluster_terms
 from federation.scheduling.engine import Decision, Outcome, Placements
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cycle import FilterResult
-from federation.scheduling.framework.testing import a_divided_unit
+from federation.scheduling.framework.testing import a_divided_unit, changed_unit
 from federation.scheduling.framework.types import (
     Cluster,
     Effect,
@@ -35,7 +35,7 @@ def a_decision(lost: Cluster = LOST, placements: Placements | None = None, **uni
     return Decision(
         Outcome.SCHEDULED,
         "",
-        replace(a_divided_unit(9), **unit),
+        changed_unit(a_divided_unit(9), **unit),
         Snapshot(1, (FINE, lost)),
         placements={"fine": 9} if placements is None else placements,
         filtered=filtered,

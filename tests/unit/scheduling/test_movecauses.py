@@ -1,12 +1,12 @@
 """Which causes of its own a unit has to move."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from federation.api import names
-from federation.scheduling.framework.testing import a_divided_unit
+from federation.scheduling.framework.moving import CHOOSES_ANEW, HOMES
+from federation.scheduling.framework.testing import a_divided_unit, changed_unit
 from federation.scheduling.framework.types import SchedulingMode, SchedulingUnit
 from federation.scheduling.movecauses import QuietCauses, quiet_causes, with_causes
 from federation.scheduling.policyspec import compile_policy
@@ -30,7 +30,7 @@ def caused(
 ) -> SchedulingUnit:
     policy = compile_policy({"metadata": {"name": "p"}, "spec": {"reschedulePolicy": rules or {}}})
     comparison = TriggerComparison(is_due=True, changed=changed)
-    given = replace(a_divided_unit(2), **(unit or {}))
+    given = changed_unit(a_divided_unit(2), **(unit or {}))
     quiet = QuietCauses(only_adds=only_adds, homes=homes or frozenset(), completes=completes)
     return with_causes(given, policy, comparison, annotations or {}, quiet)
 
@@ -63,23 +63,23 @@ def caused(
 def test_scores_may_move_a_unit_only_for_what_it_asks(
     changed: tuple[str, ...], unit: dict[str, Any], rules: dict[str, Any], expected: bool
 ) -> None:
-    assert caused(*changed, unit=unit, rules=rules).chooses_anew is expected
+    assert CHOOSES_ANEW.of(caused(*changed, unit=unit, rules=rules)) is expected
 
 
 def test_a_rebalance_chooses_anew_and_may_disrupt() -> None:
     unit = caused(annotations={names.REBALANCE: "now"})
-    assert (unit.chooses_anew, unit.avoid_disruption) == (True, False)
+    assert (CHOOSES_ANEW.of(unit), unit.avoid_disruption) == (True, False)
 
 
 def test_replicas_return_to_their_homes_and_nothing_else_moves() -> None:
     unit = caused(homes=frozenset({"east"}))
-    assert (unit.homes, unit.chooses_anew, unit.avoid_disruption) == ({"east"}, False, False)
+    assert (HOMES.of(unit), CHOOSES_ANEW.of(unit), unit.avoid_disruption) == ({"east"}, False, False)
 
 
 @pytest.mark.parametrize("mode", SchedulingMode)
 def test_a_completed_workload_is_divided_anew_and_copies_are_only_added(mode: SchedulingMode) -> None:
     unit = caused(completes=True, unit={"mode": mode, "avoid_disruption": False})
-    assert unit.chooses_anew is (mode is SchedulingMode.DIVIDE)
+    assert CHOOSES_ANEW.of(unit) is (mode is SchedulingMode.DIVIDE)
     assert unit.avoid_disruption is (mode is SchedulingMode.DUPLICATE)
 
 

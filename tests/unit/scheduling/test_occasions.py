@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from federation.scheduling.framework.quotaheadroom import QUOTA, Quota
 from federation.scheduling.framework.testing import a_unit
-from federation.scheduling.framework.types import Quota
 from federation.scheduling.occasions import Surroundings
 from federation.scheduling.snapshot import Snapshot
 
@@ -18,5 +18,5 @@ class Exhausted:
 def test_a_unit_gets_the_recorded_quota() -> None:
     quota: Quota = Exhausted()
     unit = a_unit()
-    assert Surroundings(quota=lambda *_: quota).limited(unit, EMPTY).quota is quota
+    assert QUOTA.of(Surroundings(quota=lambda *_: quota).limited(unit, EMPTY)) is quota
     assert Surroundings().limited(unit, EMPTY) is unit

@@ -11,6 +11,7 @@ from federation.scheduling.answers import Due
 from federation.scheduling.assessment import assess
 from federation.scheduling.attempt import start_attempt
 from federation.scheduling.engine import Decision, Engine
+from federation.scheduling.framework.moving import AVOIDED
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.occasions import Occasion
 from federation.scheduling.projectsnapshots import ProjectSnapshots
@@ -63,7 +64,7 @@ def test_an_object_leaves_a_cluster_that_its_project_loses_whatever_its_policy_s
     assert snapshot.left == {"west": "project shop does not have cluster west any more"}
     due, decision = decided(inputs, federated, snapshot)
     assert list(decision.placements) == ["east"]
-    assert due.unit.avoided == snapshot.left
+    assert AVOIDED.of(due.unit) == snapshot.left
     assert decision.filtered is not None
     assert decision.filtered.rejected["west"].plugin == "Project"
     assert '"clustersLeft":["west"]' in due.triggers

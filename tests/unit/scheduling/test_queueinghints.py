@@ -1,6 +1,5 @@
 """Queueing hints: changes declared by rejecting filters, and any change where none is declared."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +9,7 @@ from federation.scheduling.engine import Decision, Engine
 from federation.scheduling.framework.migrations import CustomMigration
 from federation.scheduling.framework.profile import DEFAULT_PROFILE
 from federation.scheduling.framework.registry import load_plugins
-from federation.scheduling.framework.testing import NOW
+from federation.scheduling.framework.testing import NOW, changed_unit
 from federation.scheduling.framework.types import (
     Cluster,
     ClusterChange,
@@ -52,7 +51,7 @@ def hint(unit: SchedulingUnit, *clusters: Cluster) -> QueueingHint:
 def test_the_hint_of_a_rejection_has_the_filters_changes(
     unit: dict[str, Any], cluster: dict[str, Any], change: ClusterChange
 ) -> None:
-    found = hint(replace(UNIT, **unit), a_cluster(**cluster))
+    found = hint(changed_unit(UNIT, **unit), a_cluster(**cluster))
     assert found.clusters == {ClusterChange.MEMBERSHIP | change: {"east"}}
     for one in ClusterChange.ANY:
         assert found.matches("east", one) == bool(one & (ClusterChange.MEMBERSHIP | change))
@@ -61,12 +60,12 @@ def test_the_hint_of_a_rejection_has_the_filters_changes(
 
 def test_the_hint_has_the_end_of_a_migration() -> None:
     until = {"east": NOW + timedelta(hours=2), "west": NOW + timedelta(hours=1), "north": NOW - timedelta(hours=1)}
-    unit = replace(UNIT, custom_migration=CustomMigration({}, until))
+    unit = changed_unit(UNIT, custom_migration=CustomMigration({}, until))
     assert hint(unit, a_cluster(), a_cluster("west")).at == NOW + timedelta(hours=1)
 
 
 def test_a_failure_after_the_filters_is_requeued_on_any_change() -> None:
-    unit = replace(UNIT, max_clusters=0)
+    unit = changed_unit(UNIT, max_clusters=0)
     found = hint(unit, a_cluster(), a_cluster("west", is_ready=False))
     assert found.matches("east", ClusterChange.RESOURCES)
     assert not found.matches("west", ClusterChange.RESOURCES)
@@ -76,8 +75,8 @@ def test_a_gang_that_waits_for_recent_decisions_is_tried_again_without_a_report(
     pods = (PodSet("pods", 4, 4, pod_shape((("cpu", 1000),))),)
     cluster = a_cluster(allocatable={"cpu": 8000}, available={"cpu": 8000})
     assumed = {"east": {(("cpu", 1000),): 5}}
-    waiting = hint(replace(UNIT, is_gang=True, pods=pods, assumed=assumed), cluster)
+    waiting = hint(changed_unit(UNIT, is_gang=True, sets=pods, assumed=assumed), cluster)
     assert waiting.at == NOW + timedelta(seconds=30)
     assert waiting.matches("east", ClusterChange.RESOURCES)
-    small = hint(replace(UNIT, is_gang=True, pods=pods), a_cluster(allocatable={"cpu": 2000}))
+    small = hint(changed_unit(UNIT, is_gang=True, sets=pods), a_cluster(allocatable={"cpu": 2000}))
     assert small.at is None

@@ -1,7 +1,6 @@
 """Quotas of namespaces: what is used, what a decision may still give, and how it says so."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from federation.scheduling.framework.names import PRICE_PER_HOUR
 from federation.scheduling.framework.profile import DEFAULT_PROFILE
 from federation.scheduling.framework.quotaheadroom import amounts_of, limit_of, to_text
 from federation.scheduling.framework.registry import load_plugins
-from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit
+from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit, changed_unit
 from federation.scheduling.framework.types import SchedulingUnit
 from federation.scheduling.quotas import Quotas, uses_of
 from federation.scheduling.snapshot import Snapshot
@@ -82,7 +81,7 @@ def a_placed(
 
 def decide(ledger: Quotas, unit: SchedulingUnit) -> Decision:
     headroom = ledger.headroom(WEB, unit, SNAPSHOT.by_name)
-    return ENGINE.decide(replace(unit, quota=headroom), SNAPSHOT, DEFAULT_PROFILE, now=NOW)
+    return ENGINE.decide(changed_unit(unit, quota=headroom), SNAPSHOT, DEFAULT_PROFILE, now=NOW)
 
 
 def a_web(replicas: int, **fields: Any) -> SchedulingUnit:

@@ -386,4 +386,4 @@ def test_a_policy_says_whether_its_content_and_its_clusters_matter_later(
     spec: dict[str, Any], follows: bool, is_sticky: bool
 ) -> None:
     policy = a_policy(**spec)
-    assert (policy.follows_content, policy.is_sticky) == (follows, is_sticky)
+    assert (policy.follows_content, policy.rescheduling.is_sticky) == (follows, is_sticky)

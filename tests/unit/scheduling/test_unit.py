@@ -13,7 +13,8 @@ from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
 from federation.planning.placement.failback import Offers
 from federation.scheduling.annotationoverrides import ignored_annotations
 from federation.scheduling.answers import Due
-from federation.scheduling.framework.migrations import AutoMigration
+from federation.scheduling.framework.division import SUBSETS
+from federation.scheduling.framework.migrations import AUTO_MIGRATION, CUSTOM_MIGRATION, AutoMigration
 from federation.scheduling.framework.testing import a_cluster
 from federation.scheduling.framework.types import SchedulingMode, Taint, Toleration
 from federation.scheduling.occasions import UnitOptions
@@ -125,20 +126,27 @@ def test_every_annotation_overrides_its_field() -> None:
     unit = unit_of({}, annotations)
     assert unit.mode is SchedulingMode.DIVIDE
     assert unit.sticky
-    assert unit.cluster_selector == (("x", "y"),)
-    assert unit.required == compile_cluster_terms([{"matchExpressions": [{"key": "a", "operator": "Exists"}]}])
-    assert [entry.weight for entry in unit.preferred] == [5]
-    assert [unit.preferred[0].term.matches("east", labels) for labels in ({"b": ""}, {"a": ""})] == [True, False]
+    assert unit.affinity.cluster_selector == (("x", "y"),)
+    assert unit.affinity.required == compile_cluster_terms([{"matchExpressions": [{"key": "a", "operator": "Exists"}]}])
+    assert [entry.weight for entry in unit.affinity.preferred] == [5]
+    assert [unit.affinity.preferred[0].term.matches("east", labels) for labels in ({"b": ""}, {"a": ""})] == [
+        True,
+        False,
+    ]
     assert unit.tolerations == (Toleration("t", "Exists"),)
     assert unit.max_clusters == 2
-    assert (unit.cluster_names, unit.weights, unit.min_replicas) == (frozenset({"east"}), {"east": 2}, {"east": 1})
+    assert (unit.preferences.cluster_names, unit.preferences.weights, unit.preferences.min_replicas) == (
+        frozenset({"east"}),
+        {"east": 2},
+        {"east": 1},
+    )
     assert ignored_annotations(annotations) == {}
 
 
 def test_an_annotation_may_take_requirements_away() -> None:
     policy = {"clusterAffinity": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}
-    assert unit_of(policy).required is not None
-    assert unit_of(policy, {names.AFFINITY: "{}"}).required is None
+    assert unit_of(policy).affinity.required is not None
+    assert unit_of(policy, {names.AFFINITY: "{}"}).affinity.required is None
 
 
 def test_capital_names_are_resolved_and_exact_ones_win() -> None:
@@ -148,8 +156,8 @@ def test_capital_names_are_resolved_and_exact_ones_win() -> None:
         {"cluster": "WEST", "preferences": {"weight": 2}},
     ]
     unit = unit_of({"placement": placement})
-    assert unit.cluster_names == {"east", "west"}
-    assert unit.weights == {"east": 1, "west": 2}
+    assert unit.preferences.cluster_names == {"east", "west"}
+    assert unit.preferences.weights == {"east": 1, "west": 2}
 
 
 def test_a_star_stands_for_the_clusters_without_an_entry() -> None:
@@ -158,8 +166,12 @@ def test_a_star_stands_for_the_clusters_without_an_entry() -> None:
         {"cluster": "*", "preferences": {"weight": 2, "maxReplicas": 3}},
     ]
     unit = unit_of({"placement": placement})
-    assert unit.cluster_names == {"east", "west"}
-    assert (unit.weights, unit.min_replicas, unit.max_replicas) == ({"west": 2}, {"east": 1}, {"west": 3})
+    assert unit.preferences.cluster_names == {"east", "west"}
+    assert (unit.preferences.weights, unit.preferences.min_replicas, unit.preferences.max_replicas) == (
+        {"west": 2},
+        {"east": 1},
+        {"west": 3},
+    )
 
 
 @pytest.mark.parametrize(
@@ -179,49 +191,48 @@ def test_disruption_is_avoided_unless_the_policy_says_otherwise(policy: Any, exp
 @pytest.mark.parametrize(
     ("applied", "kept", "limits"),
     [
-        (None, None, None),
+        (None, None, {}),
         ({"east": 3}, None, {"east": 3}),
         (None, {"west": 1}, {"west": 1}),
         ({"east": 3, "west": 3}, {"east": 5, "west": 1}, {"east": 3, "west": 1}),
     ],
 )
 def test_the_smaller_limit_of_a_migration_and_of_giving_way_counts(
-    applied: dict[str, int] | None, kept: dict[str, int] | None, limits: dict[str, int] | None
+    applied: dict[str, int] | None, kept: dict[str, int] | None, limits: dict[str, int]
 ) -> None:
     annotations: dict[str, Any] = {}
     if applied is not None:
         annotations[names.APPLIED_MIGRATION_CONFIGURATION] = json.dumps({"limitedCapacity": applied})
     if kept is not None:
         annotations[names.GIVES_WAY] = yields_to_text({name: Yield(count, 1, "a/b") for name, count in kept.items()})
-    custom = unit_of({}, annotations).custom_migration
-    assert (None if custom is None else dict(custom.limited_capacity)) == limits
+    assert CUSTOM_MIGRATION.of(unit_of({}, annotations)).limited_capacity == limits
 
 
 def test_feedback_counts_only_with_auto_migration() -> None:
     counts = '"scheduledReplicas": {"east": 3, "west": 2}, "readyReplicas": {"west": 1}'
     info = {names.AUTO_MIGRATION_INFO: f'{{"estimatedCapacity": {{"east": 1}}, {counts}}}'}
-    assert unit_of({}, info).auto_migration is None
+    assert AUTO_MIGRATION.of(unit_of({}, info)) == AutoMigration()
     on = {"autoMigration": {"keepUnschedulableReplicas": True}}
     quarter = Offers({}, 1)
     known = AutoMigration(True, {"east": 1}, {"east": 3, "west": 2}, quarter, {"east": 3, "west": 1})
-    assert unit_of(on, info).auto_migration == known
-    assert unit_of(on, {names.AUTO_MIGRATION_INFO: "{nonsense"}).auto_migration == AutoMigration(True, {}, {}, quarter)
-    assert unit_of(on, {names.AUTO_MIGRATION_INFO: "[]"}).auto_migration == AutoMigration(True, {}, {}, quarter)
+    assert AUTO_MIGRATION.of(unit_of(on, info)) == known
+    assert AUTO_MIGRATION.of(unit_of(on, {names.AUTO_MIGRATION_INFO: "{nonsense"})) == AutoMigration(
+        True, {}, {}, quarter
+    )
+    assert AUTO_MIGRATION.of(unit_of(on, {names.AUTO_MIGRATION_INFO: "[]"})) == AutoMigration(True, {}, {}, quarter)
     odd = {names.AUTO_MIGRATION_INFO: '{"estimatedCapacity": {"east": "1", "west": 2}, "scheduledReplicas": [1]}'}
-    assert unit_of(on, odd).auto_migration == AutoMigration(True, {}, {}, quarter)
+    assert AUTO_MIGRATION.of(unit_of(on, odd)) == AutoMigration(True, {}, {}, quarter)
     for openings, told in (('{"west": 2}', {"west": 2}), ('["west"]', {"west": 1})):
-        opened = unit_of(on, {names.AUTO_MIGRATION_INFO: f'{{"openings": {openings}}}'}).auto_migration
-        assert opened is not None
+        opened = AUTO_MIGRATION.of(unit_of(on, {names.AUTO_MIGRATION_INFO: f'{{"openings": {openings}}}'}))
         assert opened.openings == told
-    assert unit_of(on).auto_migration == AutoMigration(True, {}, {}, quarter)
+    assert AUTO_MIGRATION.of(unit_of(on)) == AutoMigration(True, {}, {}, quarter)
 
 
 def test_recovered_capacity_is_offered_in_the_policys_batches() -> None:
     info = {names.AUTO_MIGRATION_INFO: '{"estimatedCapacity": {"east": 1}, "offeredReplicas": {"east": 2}}'}
 
-    def offers(**failback: Any) -> Offers | None:
-        migration = unit_of({"autoMigration": {"failback": failback}}, info).auto_migration
-        return migration.offers if migration else None
+    def offers(**failback: Any) -> Offers:
+        return AUTO_MIGRATION.of(unit_of({"autoMigration": {"failback": failback}}, info)).offers
 
     assert offers(batchSize=7) == Offers({"east": 2}, 7)
     assert offers(batchSize="100%") == Offers({"east": 2}, unit_of({}).desired_replicas or 0)
@@ -241,10 +252,10 @@ def test_waves_that_are_too_large_are_an_error_of_the_policy() -> None:
 
 
 def test_a_policy_selects_the_rescheduling_triggers() -> None:
-    assert compile_policy({"spec": {}}).reschedule_when is None
+    assert compile_policy({"spec": {}}).rescheduling.when is None
     when = {"rescheduleWhen": {"clusterJoined": True, "policyContentChanged": False}}
     compiled = compile_policy({"spec": {"reschedulePolicy": when}})
-    assert compiled.reschedule_when == RescheduleWhen(policy_content_changed=False, cluster_joined=True)
+    assert compiled.rescheduling.when == RescheduleWhen(policy_content_changed=False, cluster_joined=True)
 
 
 def test_a_reference_names_the_kind_of_policy() -> None:
@@ -405,4 +416,4 @@ def test_the_subsets_of_a_divided_unit_count_in_its_replicas(mode: str, caps: di
     inputs.spreads.put(spread)
     _, due = inputs.assess(a_federated())
     assert isinstance(due, Due)
-    assert (due.unit.workload_spread and due.unit.workload_spread.caps()) == caps
+    assert (SUBSETS.of(due.unit) and SUBSETS.of(due.unit).caps()) == caps

@@ -4,11 +4,11 @@ import pytest
 
 from federation.scheduling.framework.capacity import capacity_of, could_run, rooms_of
 from federation.scheduling.framework.limits import limits_of
+from federation.scheduling.framework.testing import a_divided_unit
 from federation.scheduling.framework.types import (
     Cluster,
     NodeClass,
     PodSet,
-    SchedulingMode,
     SchedulingUnit,
     pod_shape,
 )
@@ -33,13 +33,7 @@ def a_group(leader: int, workers: int, worker: int) -> tuple[PodSet, ...]:
 
 def a_unit(parts: tuple[PodSet, ...], replicas: int = 4, **fields: object) -> SchedulingUnit:
     total = sum(dict(each.shape.request)["cpu"] * each.count for each in parts)
-    return SchedulingUnit(
-        desired_replicas=replicas,
-        request={"cpu": total},
-        mode=SchedulingMode.DIVIDE,
-        replica_parts=parts,
-        **fields,  # type: ignore[arg-type]  # any field of the unit
-    )
+    return a_divided_unit(replicas, request={"cpu": total}, replica_parts=parts, **fields)
 
 
 @pytest.mark.parametrize(

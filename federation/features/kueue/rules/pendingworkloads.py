@@ -10,7 +10,14 @@ from typing import Any
 from federation.apimachinery import conditions
 from federation.apimachinery.selectors import SelectorError
 from federation.features.kueue.names import DISPATCHES, MULTI_KUEUE, WORKLOADS
-from federation.scheduling.framework.types import GroupVersionKind, PodSet, SchedulingMode, SchedulingUnit
+from federation.scheduling.framework.types import (
+    GroupVersionKind,
+    Pods,
+    PodSet,
+    Preferences,
+    SchedulingMode,
+    SchedulingUnit,
+)
 from federation.scheduling.podrequest import pod_count, shape_of, total_request
 
 GVK = GroupVersionKind(WORKLOADS.group, WORKLOADS.version, WORKLOADS.kind)
@@ -51,13 +58,11 @@ def to_pending(workload: Mapping[str, Any], find_check: Find, find_config: Find)
         name=str(metadata["name"]),
         labels=_mapping(metadata.get("labels")),
         request=total_request(pods),
-        pods=pods,
-        pods_per_replica=pod_count(pods),
-        is_gang=True,
+        pods=Pods(pods, pod_count(pods), is_gang=True),
         current=dict.fromkeys(nominated),
         mode=SchedulingMode.DUPLICATE,
         max_clusters=1,
-        cluster_names=frozenset(candidates),
+        preferences=Preferences(frozenset(candidates)),
     )
     return Pending(unit, str(_mapping(workload.get("spec")).get("queueName") or ""), candidates, nominated)
 

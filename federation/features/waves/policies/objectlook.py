@@ -214,7 +214,12 @@ class Observer:
 def _undecided(federated: Mapping[str, Any], policy: Policy | None) -> str:
     """Return why the last decision did not follow a version of its propagation policy, "" if it did or never will."""
     annotations = federated["metadata"].get("annotations") or {}
-    if policy is None or not policy.follows_content or policy.is_sticky or annotations.get(names.NO_SCHEDULING):
+    if (
+        policy is None
+        or not policy.follows_content
+        or policy.rescheduling.is_sticky
+        or annotations.get(names.NO_SCHEDULING)
+    ):
         return ""
     if annotations.get(names.SCHEDULING_DEFERRED_REASONS):
         return ""
