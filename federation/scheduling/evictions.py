@@ -16,11 +16,10 @@ from federation.planning.failover.failoveroptions import FailoverOptions
 from federation.planning.failover.pace import Pace
 from federation.planning.failover.returning import Returns, may_return, plan_returns
 from federation.planning.failover.tolerance import AccessModes, FailoverRules, Tolerance, fixed_volumes_of, tolerance_of
-from federation.planning.federatedobject.placements import departed_clusters, effective_placement
+from federation.planning.federatedobject.placements import Name, departed_clusters, effective_placement
 from federation.scheduling.annotationoverrides import overrides_from_annotations
 from federation.scheduling.attempt import SchedulingAttempt
 from federation.scheduling.jobqueues import Phase, admission_of
-from federation.scheduling.worldobjects import Name
 
 
 class Presence(Protocol):

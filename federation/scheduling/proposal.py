@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from federation.planning.failover.evictionrecord import Stay, StayReason
+from federation.planning.federatedobject.placements import Name
 from federation.planning.guard.volumepermit import FREE, VolumePermit
 from federation.scheduling.answers import Due
 from federation.scheduling.attempt import Annotations, SchedulingAttempt
 from federation.scheduling.engine import Decision
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.world import World
-from federation.scheduling.worldobjects import ClaimModes, Name
+from federation.scheduling.worldobjects import ClaimModes
 
 
 @dataclass(frozen=True, slots=True)

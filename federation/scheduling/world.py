@@ -5,9 +5,10 @@ plan is the present with changes (`whatif/state.py`), and that of a replay is ma
 They differ in where their objects come from; the chain (`chain.py`) is the same.
 """
 
-from federation.api import names
+from collections.abc import Collection, Mapping
+
 from federation.planning.failover.evictingclusters import EvictingClusters, NothingListed
-from federation.planning.federatedobject.placements import effective_placement, placement_of
+from federation.planning.federatedobject.placements import PLACED_IN, Name
 from federation.planning.freezes.freezeindex import FreezeIndex
 from federation.planning.guard.ledger import Cause
 from federation.planning.guard.moves import Moves
@@ -19,14 +20,14 @@ from federation.scheduling.hostlimits import Limits
 from federation.scheduling.jobqueues import QueueIndex
 from federation.scheduling.occasions import UnitOptions
 from federation.scheduling.policymatching import PolicyIndex
-from federation.scheduling.policyspec import Policy
+from federation.scheduling.policyspec import Policy, PolicyRef
 from federation.scheduling.profiles import Profiles
 from federation.scheduling.projectsnapshots import ProjectSnapshots
 from federation.scheduling.quotas import Quotas
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.workloadspreads import SpreadCompiler, SpreadIndex
-from federation.scheduling.worldobjects import ListedObjects, Name, WorldObjects
+from federation.scheduling.worldobjects import PLACED_NAMESPACE, ListedObjects, WorldObjects
 
 
 class World:
@@ -64,18 +65,29 @@ class World:
         self.evictions.withdraw(key)
         self.moves.withdraw(key)
 
+    def members_by_policy(self) -> Mapping[PolicyRef, Collection[Name]]:
+        """Return the objects by the policy of their last decision."""
+        return {}
+
+    def using_profile(self, name: str) -> list[Name]:
+        """Return the objects whose policy names the profile."""
+        members = self.members_by_policy()
+        policies = filter(None, map(self.policies.get, members))
+        refs = [policy.ref for policy in policies if any(version.profile == name for version in policy.versions)]
+        return [key for ref in refs for key in members[ref]]
+
     def count(self, cause: Cause, attempt: SchedulingAttempt, policy: Policy) -> int:
         """Return how many objects there are of the cause of a move."""
-        namespace, objects = attempt.federated["metadata"].get("namespace") or "", self.federated_objects
+        objects = self.federated_objects
         match cause.kind:
             case "FederatedTypeConfig":
-                return len(list(objects.of_kind(attempt.federated_type.resource.group_kind)))
+                return len(objects.keys_of_kind(attempt.federated_type.resource.group_kind))
             case "Namespace" | "Project":
-                inside = (each for each in objects.scan() if each["metadata"].get("namespace") == namespace)
-                return sum(bool(placement_of(each, names.GLOBAL_SCHEDULER)) for each in inside)
+                return len(
+                    objects.keys_by_index(PLACED_NAMESPACE, attempt.federated["metadata"].get("namespace") or "")
+                )
             case "FederatedCluster":
-                return sum(cause.name in effective_placement(each) for each in objects.scan())
+                return len(objects.keys_by_index(PLACED_IN, cause.name))
             case "SchedulingProfile":
-                found = (self.policies.policy_of(each) for each in objects.scan())
-                return sum(each is not None and each.profile == policy.profile for each in found)
-        return sum(self.policies.match(each) == policy.ref for each in objects.scan())
+                return len(self.using_profile(policy.profile))
+        return len(self.members_by_policy().get(policy.ref, ()))

@@ -1,13 +1,32 @@
 """The federated objects of a world, as far as steps of a decision read them. Protocols. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
+from federation.api import names
 from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, GroupKind, group_kind_of
+from federation.planning.federatedobject.placements import PLACED_IN, Name, effective_placement, placement_of
 
-Name = tuple[str, str]
-"""Namespace ("" for cluster-scoped kinds) and name of a federated object."""
+PLACED_NAMESPACE = "placed-namespace"
+
+
+def _placed_namespace(federated: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the namespace of an object that the scheduler has placed, as the values of an index."""
+    return (federated["metadata"].get("namespace", ""),) if placement_of(federated, names.GLOBAL_SCHEDULER) else ()
+
+
+INDEXES: Mapping[str, Callable[[Mapping[str, Any]], Iterable[str]]] = {
+    PLACED_IN: effective_placement,
+    PLACED_NAMESPACE: _placed_namespace,
+}
+"""The indexes of a world's objects by name, each with the values of an object."""
+
+
+def name_of(federated: Mapping[str, Any]) -> Name:
+    """Return namespace and name of an object."""
+    metadata = federated["metadata"]
+    return str(metadata.get("namespace") or ""), str(metadata["name"])
 
 
 class WorldObjects(Protocol):
@@ -17,12 +36,16 @@ class WorldObjects(Protocol):
         """Return those whose template is of the kind, of one namespace or of all."""
         ...
 
-    def of_source(self, group: str, kind: str, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """Return that of a source, None without one."""
+    def keys_of_kind(self, kind: GroupKind, namespace: str = "") -> Sequence[Name]:
+        """Return the names of what `of_kind` returns."""
         ...
 
-    def scan(self) -> Iterator[Mapping[str, Any]]:
-        """Yield all of them."""
+    def keys_by_index(self, name: str, value: str, namespace: str = "") -> Sequence[Name]:
+        """Return the names of those that have the value in one of the `INDEXES`."""
+        ...
+
+    def of_source(self, group: str, kind: str, namespace: str, name: str) -> Mapping[str, Any] | None:
+        """Return that of a source, None without one."""
         ...
 
 
@@ -31,6 +54,7 @@ class ListedObjects:
 
     def __init__(self, objects: Iterable[Mapping[str, Any]] = ()) -> None:
         self._objects = tuple(objects)
+        self._indexes: dict[str, dict[str, list[Name]]] = {}
 
     @cached_property
     def _by_kind(self) -> Mapping[GroupKind, list[Mapping[str, Any]]]:
@@ -50,9 +74,18 @@ class ListedObjects:
         listed = self.of_kind(GroupKind(group, kind), namespace)
         return next((each for each in listed if each["spec"]["template"]["metadata"]["name"] == name), None)
 
-    def scan(self) -> Iterator[Mapping[str, Any]]:
-        """Yield all of them."""
-        return iter(self._objects)
+    def keys_of_kind(self, kind: GroupKind, namespace: str = "") -> Sequence[Name]:
+        """Return the names of what `of_kind` returns."""
+        return [name_of(each) for each in self.of_kind(kind, namespace)]
+
+    def keys_by_index(self, name: str, value: str, namespace: str = "") -> Sequence[Name]:
+        """Return the names of those that have the value in one of the `INDEXES`."""
+        if name not in self._indexes:
+            found = self._indexes[name] = {}
+            for each in self._objects:
+                for known in INDEXES[name](each):
+                    found.setdefault(known, []).append(name_of(each))
+        return [key for key in self._indexes[name].get(value, ()) if namespace in ("", key[0])]
 
 
 class ClaimModes:

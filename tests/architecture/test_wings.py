@@ -1,7 +1,11 @@
 """Each leaf feature is one folder with a record that the collectors read, and what the record names exists."""
 
+import json
 import re
+import subprocess
+import sys
 from dataclasses import fields
+from typing import Any
 
 import pytest
 from tests.support.sources import ROOT, sources
@@ -54,6 +58,9 @@ def test_a_wing_brings_its_screens_with_their_templates() -> None:
     assert [screen.template for screen in screens if not (screen.templates / screen.template).is_file()] == []
 
 
+PLAIN_MODULES_MAX, PLAIN_FUNCTIONS_MAX = 355, 1660
+"""What a plain Deployment runs (`tools/plaindeployment.py`): modules until it is counted, functions until it is placed."""
+WINGLESS_MODULES_MAX, WINGLESS_FUNCTIONS_MAX = 318, 1565
 UNIT_FIELDS_MAX = 23
 """Counts of the decision chain, as those below, that may only fall: lower them when a count has fallen."""
 POLICY_FIELDS_MAX = 26
@@ -71,6 +78,36 @@ _DECIDING = (
     "federation/controllers",
     "federation/features",
 )
+
+
+def plain_deployment(*options: str) -> dict[str, Any]:
+    """Return what a plain Deployment runs in a new process."""
+    command = [sys.executable, "-m", "tools.plaindeployment", *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{\n") :])
+    assert found["replicas"] == {"east": 2, "west": 2}
+    assert found["available"] == 4
+    return found
+
+
+@pytest.mark.slow("a federation under a profiler, and all imports of the product")
+def test_without_wings_all_else_imports_and_a_plain_deployment_is_placed_delivered_and_counted() -> None:
+    """The catalogue has the shipped types alone, and no other folder of a feature can be imported."""
+    found = plain_deployment("--without-wings", "--start")
+    assert found["wings"] == ["catalogue", "types"]
+    assert found["imported"] > 1000
+    assert found["url"].startswith("https://")
+    assert found["modules"] <= WINGLESS_MODULES_MAX
+    assert found["functions"] <= WINGLESS_FUNCTIONS_MAX
+
+
+@pytest.mark.slow("a federation under a profiler")
+def test_a_plain_deployment_runs_no_further_modules_and_functions() -> None:
+    found = plain_deployment()
+    assert found["wings"] == sorted({"catalogue", *(feature.name for feature in FEATURES)})
+    assert found["modules"] <= PLAIN_MODULES_MAX
+    assert found["functions"] <= PLAIN_FUNCTIONS_MAX
 
 
 def test_the_unit_and_the_policy_get_no_further_fields() -> None:

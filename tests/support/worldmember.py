@@ -7,7 +7,7 @@ copy, as from a backup.
 import asyncio
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from federation.apimachinery.clock import Clock, ManualClock
 from federation.apimachinery.entropy import SeededEntropy
@@ -21,13 +21,14 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.store.writes import Change
 from federation.client.client import Client, PatchType
 from federation.client.local import LocalClient
-from federation.features.workloadspread.incluster.configurations import definitions
 from federation.simulator.options import MemberOptions, NodeShape
 from federation.simulator.workloads import Workloads
-from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
 from tests.support.faults import SkewedClock, StoreCopy, restored
 from tests.support.instantworkloads import InstantWorkloads
 from tests.support.lines import MemberLine
+
+if TYPE_CHECKING:
+    from federation.simulator.workloadspreads import WorkloadSpreads
 
 
 class _Store(MemoryStore):
@@ -88,9 +89,11 @@ class Member:
         nodes = self._nodes or (NodeShape("node-1", cpu="64", memory="256Gi", pods=1000),)
         self.workloads = Workloads(self.registry, MemberOptions(self.name, nodes), self.clock)
         self._spreads: WorkloadSpreads | None = None
-        if self._has_spreads:
-            self._spreads = WorkloadSpreads(self.registry, self.clock, cluster=self.name)
-            network.add(*SERVICE, self._spreads.answer)
+        if self._has_spreads:  # other worlds need no wing
+            from federation.simulator import workloadspreads
+
+            self._spreads = workloadspreads.WorkloadSpreads(self.registry, self.clock, cluster=self.name)
+            network.add(*workloadspreads.SERVICE, self._spreads.answer)
 
     def _changed(self, event: Event) -> None:
         if self.on_change is not None:
@@ -102,6 +105,8 @@ class Member:
         await self.workloads.ensure_nodes()
         self._tasks = [asyncio.create_task(self.registry.run(), name=self.name)]
         if self._spreads is not None:
+            from federation.features.workloadspread.incluster.configurations import definitions
+
             # Before the controllers that create pods: a pod that is created earlier is not spread.
             await self.registry.install_crds(definitions())
             self._tasks.append(asyncio.create_task(self._spreads.run(), name=f"WorkloadSpreads of {self.name}"))

@@ -181,7 +181,7 @@ class EventHandlers:
                 self._recorder.event(new, WARNING, EVENT_INVALID_SCHEDULING_PROFILE, warning)
         else:
             self._cache.profiles.remove(name)
-        self.retry(self._cache.using_profile(name))
+        self.retry(Key(*key) for key in self._cache.using_profile(name))
 
     def on_spread(self, old: Object | None, new: Object | None) -> None:
         """Handle an event of a WorkloadSpread: the workload that it targets, before and now, is scheduled again."""

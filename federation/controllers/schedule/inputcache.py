@@ -4,25 +4,19 @@
 informers' caches, except assumed replicas, which matter for seconds only.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
-from federation.api import names
-from federation.apimachinery.resources import Object
 from federation.controllers.schedule.unschedulable import UnschedulableObjects
-from federation.planning.federatedobject.placements import PLACED_IN, effective_placement, placement_of
-from federation.planning.guard.ledger import Cause
 from federation.runtime.controller import Key
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.assumedreplicas import AssumeCache
-from federation.scheduling.attempt import SchedulingAttempt
 from federation.scheduling.chain import Chain
 from federation.scheduling.occasions import UnitOptions
-from federation.scheduling.policyspec import Policy, PolicyRef
+from federation.scheduling.policyspec import PolicyRef
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.world import World
-
-_BY_NAMESPACE = "schedule/namespace"
+from federation.scheduling.worldobjects import INDEXES
 
 
 class InputCache(World):
@@ -40,9 +34,9 @@ class InputCache(World):
     ) -> None:
         super().__init__(chain.spreads, options=options, annotation_policy=annotation_policy, triggers=triggers)
         self.chain = chain
-        self.federated_objects = self._objects = objects
-        objects.add_index(PLACED_IN, effective_placement)
-        objects.add_index(_BY_NAMESPACE, _placed_in_namespace)
+        self.federated_objects = objects
+        for name, values in INDEXES.items():
+            objects.add_index(name, values)
         self.assume_cache = AssumeCache(assumed_s)
         self.unschedulable = UnschedulableObjects()
         self.unplaced = UnschedulableObjects()
@@ -73,32 +67,15 @@ class InputCache(World):
         """Return the objects that had the policy at their last decision."""
         return tuple(self._by_policy.get(ref, ()))
 
-    def count(self, cause: Cause, attempt: SchedulingAttempt, policy: Policy) -> int:
-        """Return how many objects there are of the cause of a move, by the indexes."""
-        match cause.kind:
-            case "Namespace" | "Project":
-                namespace = attempt.federated["metadata"].get("namespace") or ""
-                return len(self._objects.keys_by_index(_BY_NAMESPACE, namespace))
-            case "SchedulingProfile":
-                return len(self.using_profile(policy.profile))
-            case "FederatedTypeConfig":
-                return len(self._objects.keys_of_type(attempt.federated_type))
-            case "FederatedCluster":
-                return len(self._objects.keys_by_index(PLACED_IN, cause.name))
-            case _:
-                return len(self._by_policy.get(policy.ref, ()))
+    def members_by_policy(self) -> Mapping[PolicyRef, Collection[Key]]:
+        """Return the objects by the policy of their last decision."""
+        return self._by_policy
 
     def priority_of(self, key: Key) -> int:
         """Return the priority of the object's policy at its last decision, 0 for none."""
         ref = self._bound.get(key)
         policy = self.policies.get(ref) if ref is not None else None
         return policy.priority if policy is not None else 0
-
-    def using_profile(self, name: str) -> list[Key]:
-        """Return the objects whose policy names the profile."""
-        policies = filter(None, map(self.policies.get, self._by_policy))
-        refs = [policy.ref for policy in policies if any(version.profile == name for version in policy.versions)]
-        return [key for ref in refs for key in self._by_policy[ref]]
 
     def following_joins(self) -> list[Key]:
         """Return the objects whose policy follows clusters that join."""
@@ -108,7 +85,7 @@ class InputCache(World):
 
     def using_plugin(self, name: str) -> list[Key]:
         """Return the objects whose policy names a profile that runs the plugin."""
-        return [key for profile in self.profiles.names_with_plugin(name) for key in self.using_profile(profile)]
+        return [Key(*key) for each in self.profiles.names_with_plugin(name) for key in self.using_profile(each)]
 
     def forget(self, key: Key) -> None:
         """Remove a deleted object."""
@@ -116,8 +93,3 @@ class InputCache(World):
         self.unplaced.remove(key)
         self.bind(key, None)
         self.assume_cache.forget(key)
-
-
-def _placed_in_namespace(federated: Object) -> tuple[str, ...]:
-    """Return the namespace of an object that the scheduler has placed, as the values of an index."""
-    return (federated["metadata"].get("namespace", ""),) if placement_of(federated, names.GLOBAL_SCHEDULER) else ()

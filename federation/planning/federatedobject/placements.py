@@ -22,6 +22,8 @@ Part = dict[str, Any]
 Patches = Sequence[Mapping[str, Any]]
 """JSON patch operations: {op?, path, value?}."""
 
+Name = tuple[str, str]
+"""Namespace ("" for cluster-scoped kinds) and name of a federated object."""
 PLACED_IN = "placed-in"
 """The index of federated objects by `effective_placement`."""
 

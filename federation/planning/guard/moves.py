@@ -16,12 +16,11 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery.clock import from_rfc3339, to_rfc3339
+from federation.planning.federatedobject.placements import Name
 from federation.planning.guard.ledger import Cause, GuardOptions, Ledger, Permit
 from federation.planning.guard.record import HeldMove, PastMove, held_move, held_text, past_move, past_text
 
 Annotations = dict[str, str | None]
-Name = tuple[str, str]
-"""Namespace and name of a federated object."""
 _SLUG_LENGTH_MAX = 40
 
 

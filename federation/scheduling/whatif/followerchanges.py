@@ -11,6 +11,7 @@ from typing import Any
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.amounts import first_of
 from federation.planning.federatedobject.naming import federated_object_name
+from federation.planning.federatedobject.placements import Name
 from federation.planning.followers.followerplan import is_following_disabled, plan_following
 from federation.planning.followers.index import FollowerIndex
 from federation.planning.followers.leaderplan import (
@@ -25,7 +26,6 @@ from federation.planning.followers.orphaned import NOTHING_KEPT, kept_for
 from federation.planning.followers.references import Identity
 from federation.scheduling.whatif.pipelinerun import PipelineRun
 from federation.scheduling.whatif.state import CompiledState
-from federation.scheduling.worldobjects import Name
 
 _LEADERS_RECORDED_MAX = 100
 _LEADERS_SHOWN_MAX = 3

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from federation.api import names
+from federation.planning.federatedobject.placements import Name
 from federation.planning.guard.ledger import Cause
 from federation.planning.guard.record import held_move
 from federation.scheduling.answers import Wait
@@ -17,7 +18,6 @@ from federation.scheduling.proposal import Proposal
 from federation.scheduling.whatif.pipelinerun import PipelineRun
 from federation.scheduling.whatif.planresult import PlannedHold
 from federation.scheduling.whatif.state import CompiledState
-from federation.scheduling.worldobjects import Name
 
 
 def planned_holds(runs: Mapping[Name, PipelineRun | None], state: CompiledState, now: datetime) -> list[PlannedHold]:

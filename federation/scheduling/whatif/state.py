@@ -8,6 +8,7 @@ the controllers treat them, and reported in `problems`.
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from federation.api.federatedtype import FederatedType, from_config
@@ -32,24 +33,23 @@ from federation.apimachinery.resources import NAMESPACES, GroupKind, Object, Res
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.failover.evictingclusters import EvictingClusters
 from federation.planning.failover.pace import PaceOptions
-from federation.planning.guard.ledger import Cause
+from federation.planning.federatedobject.placements import Name
 from federation.planning.overrides.policymatching import Bindings
 from federation.planning.waves.policychanges import without_record
 from federation.scheduling.assumedreplicas import AssumeCache
-from federation.scheduling.attempt import SchedulingAttempt
 from federation.scheduling.chain import Chain
 from federation.scheduling.engine import Engine
 from federation.scheduling.evictions import Evictions
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.hostlimits import Limits
-from federation.scheduling.policyspec import Policy, compile_policy
+from federation.scheduling.policyspec import PolicyRef, compile_policy
 from federation.scheduling.quotas import key_in
 from federation.scheduling.relatedworkloads import key_of, to_workload
 from federation.scheduling.webhooks.configuration import decisive_hash
 from federation.scheduling.webhooks.factory import admit, with_webhooks
 from federation.scheduling.whatif.holding import HOLDING, Holding
 from federation.scheduling.world import World
-from federation.scheduling.worldobjects import ListedObjects, Name
+from federation.scheduling.worldobjects import ListedObjects, name_of
 
 PROPAGATION = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
 OVERRIDES = (OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES)
@@ -98,7 +98,7 @@ class ObjectSet:
     def __init__(self, objects: Mapping[Resource, Iterable[Object]], unread: Collection[Resource] = ()) -> None:
         self.unread = unread
         self._objects: dict[Resource, dict[Name, Object]] = {
-            resource: {_name(obj): obj for obj in listed} for resource, listed in objects.items()
+            resource: {name_of(obj): obj for obj in listed} for resource, listed in objects.items()
         }
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
@@ -179,14 +179,14 @@ class CompiledState(World):
         for federated in objects.federated():
             self.quotas.observe(key_in(federated), federated, self.type_of(federated["spec"]["template"]))
         for queue in objects.list(JOB_QUEUES):
-            self.queues.put(*_name(queue))
+            self.queues.put(*name_of(queue))
         self.workloads.is_active = self.policies.has_workload_rules
         for federated in objects.federated() if self.workloads.is_active else ():
             self.observe(federated)
         self.bindings = Bindings()
         for resource in OVERRIDES:
             for policy in objects.list(resource):
-                is_new = before.get(resource, *_name(policy)) is not policy
+                is_new = before.get(resource, *name_of(policy)) is not policy
                 if problem := self.bindings.put(without_record(policy) if is_new else policy):
                     self.problems.append(f"{resource.kind} {policy['metadata']['name']}: {problem}")
         self.engine = Engine(self._plugins(objects, installed))
@@ -206,20 +206,24 @@ class CompiledState(World):
         waiters = self.workloads.observe(key_of(federated), to_workload(federated, type_, policy))
         return waiters.to_check | waiters.to_retry
 
-    def count(self, cause: Cause, attempt: SchedulingAttempt, policy: Policy) -> int:
-        """Return how many objects there are of the cause of a move; all moves of a plan count the same objects."""
-        key = cause, attempt.federated["metadata"].get("namespace")
-        if key not in self._counts:
-            self._counts[key] = super().count(cause, attempt, policy)
-        return self._counts[key]
+    def members_by_policy(self) -> Mapping[PolicyRef, Collection[Name]]:
+        """Return the objects by the policy that is in force for them."""
+        return self._members
+
+    @cached_property
+    def _members(self) -> Mapping[PolicyRef, Collection[Name]]:
+        found: dict[PolicyRef, list[Name]] = {}
+        for federated in self.federated():
+            if (ref := self.policies.match(federated)) is not None:
+                found.setdefault(ref, []).append(name_of(federated))
+        return found
 
     def _foresee(self, objects: ObjectSet, before: ObjectSet, now: datetime) -> None:
         """Let the permits see what they see in the control plane, without what only passes with time."""
-        self._counts: dict[Hashable, int] = {}
         self.federated_objects = ListedObjects(objects.federated())
         self.freezes = self.holding.freezes
         for federated in before.federated():
-            self.moves.remember(_name(federated), federated, now)
+            self.moves.remember(name_of(federated), federated, now)
         limits = self.limits.failover
         if limits.pace.is_on:  # all have had their turn in the end
             limits = replace(limits, pace=_NO_PACE)
@@ -232,7 +236,7 @@ class CompiledState(World):
     def _put_policies(self, objects: ObjectSet, before: ObjectSet) -> None:
         for resource in PROPAGATION:
             for source in objects.list(resource):
-                namespace, name = _name(source)
+                namespace, name = name_of(source)
                 try:
                     # What a plan changes is shown as it is in the end, after all waves.
                     is_new = before.get(resource, namespace, name) is not source
@@ -266,8 +270,3 @@ def federated_types(objects: ObjectSet, problems: list[str]) -> dict[GroupKind, 
             continue
         types.setdefault(type_.resource.group_kind, type_)
     return types
-
-
-def _name(obj: Mapping[str, Any]) -> Name:
-    metadata = obj["metadata"]
-    return str(metadata.get("namespace") or ""), str(metadata["name"])
