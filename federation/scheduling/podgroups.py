@@ -13,7 +13,8 @@ from federation.planning.clusters.deviceclaims import Claims
 from federation.planning.components import ComponentError, ComponentPods
 from federation.planning.federatedobject.placements import placement_of
 from federation.planning.podgroups import POD_GROUP, PodGroup, group_of
-from federation.scheduling.framework.types import PodSet, ShapeKey
+from federation.scheduling.framework.shapekeys import ShapeKey
+from federation.scheduling.framework.types import PodSet
 from federation.scheduling.podrequest import (
     claims_of,
     pod_count,

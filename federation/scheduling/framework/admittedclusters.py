@@ -7,7 +7,8 @@ They are no plugins, because no profile may switch them off: room in other clust
 from collections.abc import Mapping
 
 from federation.scheduling.framework.cycle import FilterResult
-from federation.scheduling.framework.types import Code, SchedulingUnit, ShapeKey, Status
+from federation.scheduling.framework.shapekeys import ShapeKey
+from federation.scheduling.framework.types import Code, SchedulingUnit, Status
 
 STEP, PROJECT_STEP = "JobQueue", "Project"
 """The names of these steps in explanations and rejections."""

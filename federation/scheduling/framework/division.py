@@ -20,7 +20,8 @@ from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.explanation import Explanation
 from federation.scheduling.framework.interfaces import Arguments
 from federation.scheduling.framework.migrations import AUTO_MIGRATION, CUSTOM_MIGRATION
-from federation.scheduling.framework.types import Cluster, ClusterChange, Division, Effect, SchedulingUnit, ShapeKey
+from federation.scheduling.framework.shapekeys import ShapeKey
+from federation.scheduling.framework.types import Cluster, ClusterChange, Division, Effect, SchedulingUnit
 
 NODES = "Nodes"
 SUMS = "Sums"

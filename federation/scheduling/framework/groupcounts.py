@@ -20,7 +20,8 @@ from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cycle import SchedulingCycle, SelectResult, UnschedulableError
 from federation.scheduling.framework.moving import CHOOSES_ANEW, HOMES
 from federation.scheduling.framework.normalization import Scored, best_first
-from federation.scheduling.framework.types import Cluster, SchedulingMode, SchedulingUnit, ShapeKey, unschedulable
+from federation.scheduling.framework.shapekeys import ShapeKey
+from federation.scheduling.framework.types import Cluster, SchedulingMode, SchedulingUnit, unschedulable
 
 NAME = "spreadConstraints"
 """The name of this step in explanations."""

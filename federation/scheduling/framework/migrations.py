@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from federation.planning.placement.failback import Offers
-from federation.scheduling.framework.types import ShapeKey
+from federation.scheduling.framework.shapekeys import ShapeKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ Part of the public plugin API.
 
 from collections.abc import Mapping
 
-from federation.scheduling.framework.types import ShapeKey, Taint
+from federation.scheduling.framework.shapekeys import ShapeKey
+from federation.scheduling.framework.types import Taint
 
 HOMES: ShapeKey[frozenset[str]] = ShapeKey("homes", frozenset())
 """Clusters that the unit left when they were lost, and to which it returns now."""

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from federation.api.selectors import ClusterTerms
 from federation.apimachinery.selectors import SelectorError
-from federation.scheduling.framework.types import ShapeKey
+from federation.scheduling.framework.shapekeys import ShapeKey
 
 
 class GroupUse(StrEnum):

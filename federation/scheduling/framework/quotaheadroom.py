@@ -15,7 +15,8 @@ from federation.planning.accounts.usage import Excess, Limit, Scope, Usage
 from federation.planning.cost.rates import NANO
 from federation.scheduling.framework import names
 from federation.scheduling.framework.costs import CARBON, PRICE, rates_of
-from federation.scheduling.framework.types import CPU, MEMORY, PODS, Cluster, Resources, ShapeKey
+from federation.scheduling.framework.shapekeys import ShapeKey
+from federation.scheduling.framework.types import CPU, MEMORY, PODS, Cluster, Resources
 
 MEASURES = {names.PRICE_PER_HOUR: PRICE, names.CARBON_PER_HOUR: CARBON}
 """Measures that depend on the cluster."""

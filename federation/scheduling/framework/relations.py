@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from federation.scheduling.framework.types import ShapeKey
+from federation.scheduling.framework.shapekeys import ShapeKey
 
 
 class Located(NamedTuple):

@@ -15,13 +15,13 @@ from federation.planning.placement.replicas import Demand, Plan, Preference, Ste
 from federation.planning.placement.topology import Topology, plan_topology_spread
 from federation.planning.placement.topologydomains import Domain, Groups, SpreadConstraint, build_domain_tree
 from federation.scheduling.framework.clustergroup import ClusterGroup
+from federation.scheduling.framework.shapekeys import ShapeKey
 from federation.scheduling.framework.types import (
     Cluster,
     ClusterScore,
     Effect,
     SchedulingMode,
     SchedulingUnit,
-    ShapeKey,
     Taint,
 )
 

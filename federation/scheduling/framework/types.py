@@ -7,12 +7,12 @@ thousandths of a core, everything else in whole units, both rounded up. Read `in
 """
 
 from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Flag, StrEnum, auto
 from functools import lru_cache
 from itertools import count
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from federation.api import names
 from federation.api.selectors import ClusterTerms
@@ -233,32 +233,6 @@ class NodeClass:
     size: int = 0
 
 
-class Shaped(Protocol):
-    """Something to which features add shapes: a unit, or a policy."""
-
-    @property
-    def shapes(self) -> Mapping[str, Any]: ...  # by the names of their keys
-
-
-class ShapeKey(Generic[T]):
-    """The key of a feature's shape, which only the steps of that feature read. `default`: without such a shape."""
-
-    __slots__ = ("default", "name")
-
-    def __init__(self, name: str, default: T) -> None:
-        self.name = name
-        self.default = default
-
-    def of(self, shaped: Shaped) -> T:
-        """Return the shape of a unit or policy."""
-        found: T = shaped.shapes.get(self.name, self.default)
-        return found
-
-    def on(self, unit: "SchedulingUnit", value: T) -> "SchedulingUnit":
-        """Return the unit with the shape."""
-        return replace(unit, shapes={**unit.shapes, self.name: value})
-
-
 @dataclass(frozen=True, slots=True)
 class Pods:
     """The pods of a unit, if a replica is not one pod or all start together.
@@ -334,7 +308,7 @@ class SchedulingUnit:
     max_clusters: int | None = None
     preferences: Preferences = NO_PREFERENCES
     shapes: Mapping[str, Any] = field(default_factory=dict)
-    """What features add, each under its own `ShapeKey`."""
+    """By name of its `ShapeKey`, each addition of a feature."""
     template: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The object's manifest, read-only, for plugins that need a field of their own."""
 

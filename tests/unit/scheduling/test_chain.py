@@ -16,8 +16,9 @@ from federation.scheduling.answers import Due, Wait
 from federation.scheduling.assessment import assess
 from federation.scheduling.attempt import start_attempt
 from federation.scheduling.chain import ORDER, Gate, Shape, Step, to_chain
+from federation.scheduling.framework.shapekeys import ShapeKey
 from federation.scheduling.framework.testing import NOW
-from federation.scheduling.framework.types import SchedulingUnit, ShapeKey
+from federation.scheduling.framework.types import SchedulingUnit
 from federation.scheduling.gates import GATES
 from federation.scheduling.names import KUEUE_QUEUE_NAME, REASON_CLAIMS_NOT_KNOWN
 from federation.scheduling.occasions import Occasion
