@@ -412,7 +412,7 @@ async def readable(world: World, alice: httpx.AsyncClient, page: httpx.AsyncClie
             path = f"{root}/namespaces/{namespace}/{kind.plural}" if namespace else f"{root}/{kind.plural}"
             for accept in ("application/json", "application/json;as=Table;v=v1;g=meta.k8s.io"):
                 answer = await alice.get(path, headers={"accept": accept})
-                yield f"{answer.status_code} {path}", answer.text
+                yield f"{answer.status_code} {path}", f"{answer.headers} {answer.text}"
             if answer.status_code == 200 and kind.plural == "deployments":
                 names_of_objects += [(namespace, row["object"]["metadata"]["name"]) for row in answer.json()["rows"]]
     about = "kind=FederatedCluster&group=core.kubeadmiral.io&name="
@@ -428,9 +428,10 @@ async def readable(world: World, alice: httpx.AsyncClient, page: httpx.AsyncClie
             for each in ("differences", "pods", "memberobjects")
             for cluster in ("east", "none")
         ]
-    for path in paths:
-        answer = await alice.get(f"{ABOUT}/{path}")
-        yield f"{answer.status_code} {ABOUT}/{path}", answer.text
+    public = ("/readyz?verbose", "/livez?verbose", "/version", "/api/v1", f"{OURS}", "/openapi/v2", "/metrics")
+    for path in (*(f"{ABOUT}/{path}" for path in paths), *public):
+        answer = await alice.get(path)
+        yield f"{answer.status_code} {path}", f"{answer.headers} {answer.text}"
     taint = {"taints": [{"key": "a", "effect": "NoExecute"}]}
     cluster = {"apiVersion": CORE, "kind": "FederatedCluster", "metadata": {"name": "east"}, "spec": taint}
     policy = a_policy({"*": 1}, name="own")
@@ -444,6 +445,11 @@ async def readable(world: World, alice: httpx.AsyncClient, page: httpx.AsyncClie
     ):
         answer = await alice.post(f"{ABOUT}/plan", json={"namespace": "shop", **wanted})
         yield f"{answer.status_code} {ABOUT}/plan of {next(iter(wanted))}", answer.text
+    for name in ("SelfSubjectRulesReview", "SelfSubjectAccessReview"):
+        spec = {"namespace": "shop", "resourceAttributes": {"verb": "get", "resource": "pods"}}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": name, "spec": spec}
+        answer = await alice.post(f"/apis/authorization.k8s.io/v1/{name.lower()}s", json=review)
+        yield f"{answer.status_code} {name}", answer.text
     frontier = Frontier(of_a_form_max=2)
     for link in frontier:
         answer = await page.get(link)
