@@ -60,7 +60,8 @@ async def wait_placed(host: "HTTPClient", plan: Plan, edits: Sequence[Edit], pat
                 break
             if patience.is_over():
                 found = ", ".join(f"{cluster} {count}" for cluster, count in placed.items()) or "no cluster"
-                print(f"{obj.target} is not placed as planned after {patience.timeout_s:g} s, but in: {found}")
+                late = f"{obj.target} is not placed as planned after {patience.timeout_s:g} s, but in: {found}"
+                print(f"{late}; see `fedctl why {obj.target}`")
                 return 1
             await asyncio.sleep(_POLL_S)
     return 0
