@@ -8,7 +8,7 @@ long as the control plane. Read next: `informer.py` for the caches, `assumecache
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -130,7 +130,7 @@ class FederatedObjects:
         """Return the keys of what `of_type` returns, without reading the objects."""
         return self.keys_of_kind(type_.resource.group_kind)
 
-    def type_of(self, federated: Object) -> FederatedType | None:
+    def type_of(self, federated: Mapping[str, Any]) -> FederatedType | None:
         """Return the federated type of the object's template."""
         return self.types.for_federated(federated)
 

@@ -6,7 +6,8 @@ reference names it: of several configurations the one whose name sorts first is 
 when it is deleted. Lives as long as the control plane.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import structlog
 
@@ -45,7 +46,7 @@ class FederatedTypes:
         """Return once every type that exists is known."""
         await self.informer.wait_synced()
 
-    def for_federated(self, federated: Object) -> FederatedType | None:
+    def for_federated(self, federated: Mapping[str, Any]) -> FederatedType | None:
         """Return the type of a federated object's template; None if not federated or the template is malformed."""
         template = (federated.get("spec") or {}).get("template") or {}
         known, type_ = self._last

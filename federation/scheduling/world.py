@@ -26,6 +26,7 @@ from federation.scheduling.projectsnapshots import ProjectSnapshots
 from federation.scheduling.quotas import Quotas
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
+from federation.scheduling.volumefinder import RecordedVolumes, VolumeFinder
 from federation.scheduling.workloadspreads import SpreadCompiler, SpreadIndex
 from federation.scheduling.worldobjects import PLACED_NAMESPACE, ListedObjects, WorldObjects
 
@@ -55,6 +56,7 @@ class World:
         self.workloads = WorkloadIndex()
         self.queues = QueueIndex()
         self.federated_objects: WorldObjects = ListedObjects()
+        self.earlier_volumes: VolumeFinder = RecordedVolumes()
         self.freezes = FreezeIndex()
         self.moves = Moves(self.limits.guard)
         clusters = EvictingClusters(NothingListed(), NothingListed(), self.limits.failover.halts)

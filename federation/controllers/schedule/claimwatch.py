@@ -7,8 +7,9 @@ whether they had the object. What that means is decided in `planning/guard/earli
 Decision: docs/decisions/0222-volumes-say-where-a-new-object-goes.md
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Any
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
@@ -18,7 +19,7 @@ from federation.delivery.host.tombstones import Tombstones
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.planning.division.ordinals import parse_record
 from federation.planning.failover.tolerance import fixed_volumes_of
-from federation.planning.federatedobject.placements import departed_clusters, effective_placement, placement_of
+from federation.planning.federatedobject.placements import Name, departed_clusters, effective_placement, placement_of
 from federation.planning.guard.earliervolumes import (
     NO_VOLUMES,
     ClaimNames,
@@ -67,33 +68,34 @@ class ClaimWatch:
         """Return once the Leftovers are known."""
         await self._tombstones.wait_synced()
 
-    def find(self, key: Key, federated: Object) -> EarlierVolumes:
+    def find(self, key: Name, federated: Mapping[str, Any]) -> EarlierVolumes:
         """Return where volumes of the object's name are; nothing for one with a place, or without such volumes."""
-        self._waiting.discard(key)
-        if placement_of(federated, names.GLOBAL_SCHEDULER) or not self._has_volumes(key, federated):
+        asked = Key(*key)
+        self._waiting.discard(asked)
+        if placement_of(federated, names.GLOBAL_SCHEDULER) or not self._has_volumes(asked, federated):
             return NO_VOLUMES
         self._begin()
         claims: dict[str, ClusterClaims] = {}
         unknown, is_awaited = set[str](), False
-        wanted = claim_names_of(federated["spec"]["template"], ClaimModes(self._host.objects, key.namespace))
+        wanted = claim_names_of(federated["spec"]["template"], ClaimModes(self._host.objects, asked.namespace))
         snapshot = self._cache.clusters.snapshot()
         for name in sorted({*snapshot.names, *self._host.members.clusters}):
             informer = self._informer(name)
             if informer is not None and informer.has_synced:
-                claims[name] = _claims_in(informer, key.namespace, wanted)
+                claims[name] = _claims_in(informer, asked.namespace, wanted)
             else:
                 unknown.add(name)
                 is_awaited |= self._cache.clusters.is_ready(name) and self._is_asked_lately(name)
         found = find_volumes(
             federated,
             claims,
-            recorded=self._recorded(key, federated, wanted) - claims.keys()
-            | self._remembered(key, federated, wanted) & unknown,
+            recorded=self._recorded(asked, federated, wanted) - claims.keys()
+            | self._remembered(asked, federated, wanted) & unknown,
             unknown=unknown,
             is_awaited=is_awaited,
         )
         if found.matter:
-            self._waiting.add(key)
+            self._waiting.add(asked)
         return found
 
     def on_federated(self, old: Object | None, new: Object | None) -> None:
@@ -112,7 +114,7 @@ class ClaimWatch:
                 self._informer(name)
             self._retry(tuple(self._waiting))
 
-    def _has_volumes(self, key: Key, federated: Object) -> bool:
+    def _has_volumes(self, key: Key, federated: Mapping[str, Any]) -> bool:
         template = federated["spec"].get("template") or {}
         return bool(fixed_volumes_of(template, ClaimModes(self._host.objects, key.namespace)))
 
@@ -137,7 +139,7 @@ class ClaimWatch:
         asked_s = self._asked_s.get(cluster)
         return asked_s is None or self._host.presence.present_s - asked_s < _LISTED_S
 
-    def _recorded(self, key: Key, federated: Object, wanted: ClaimNames) -> set[str]:
+    def _recorded(self, key: Key, federated: Mapping[str, Any], wanted: ClaimNames) -> set[str]:
         """Return the clusters that had the object, or a claim of it, by the Leftovers; not members by another name."""
         type_ = self._host.objects.type_of(federated)
         members = {str((each.get("status") or {}).get("clusterUid") or ""): each for each in self._clusters.list()}
@@ -152,7 +154,7 @@ class ClaimWatch:
                 found.add(record.cluster if member is None else str(member["metadata"]["name"]))
         return found
 
-    def _remembered(self, key: Key, federated: Object, wanted: ClaimNames) -> set[str]:
+    def _remembered(self, key: Key, federated: Mapping[str, Any], wanted: ClaimNames) -> set[str]:
         """Return the clusters that objects of the host remember: in a hold, as ordinals, as places of claims."""
         objects, held = self._host.objects, held_move(federated)
         found = set(parse_record((federated["metadata"].get("annotations") or {}).get(names.ORDINAL_STARTS)))

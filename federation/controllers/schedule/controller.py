@@ -135,8 +135,8 @@ class ScheduleController:
         self._outages = PluginOutages(self._webhook_client, self._retry, clock=host.clock, plugin_retry_s=retry_s)
         self._guard = Guard(host, cache, chosen.guard)
         cache.evictions = _to_evictions(host, chosen.failover)
-        self._claims = ClaimWatch(host, cache, self._retry_all)
-        decider = Decider(cache, host.objects, engine, caller, host.clock, journal.inputs, self._claims)
+        cache.earlier_volumes = self._claims = ClaimWatch(host, cache, self._retry_all)
+        decider = Decider(cache, host.objects, engine, caller, host.clock, journal.inputs)
         requeueing = Requeueing(cache, self._outages, tolerated or ToleratedTaints(), host.clock, chosen.reports_wait_s)
         self._reconciler = reconciler = Reconciler(
             host.objects,

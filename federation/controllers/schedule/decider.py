@@ -16,7 +16,6 @@ from federation.apimachinery.clock import Clock, to_rfc3339
 from federation.apimachinery.errors import PluginError, is_refusal
 from federation.apimachinery.mergepatch import apply_merge_patch
 from federation.apimachinery.resources import Object
-from federation.controllers.schedule.claimwatch import ClaimWatch
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import Subject
 from federation.planning.failover.completion import Completion
@@ -124,10 +123,8 @@ class Decider:
         caller: PluginCaller | None,
         clock: Clock,
         inputs: InputRecorder,
-        claims: ClaimWatch,
     ) -> None:
         self._inputs = inputs
-        self._claims = claims
         self._cache = cache
         self._objects = objects
         self._engine = engine
@@ -146,7 +143,8 @@ class Decider:
         federated_type = self._objects.type_of(federated)
         if federated_type is None:
             return None
-        attempt = start_attempt(federated, federated_type, self._cache.policies, self._claims.find(key, federated))
+        volumes = self._cache.earlier_volumes.find(key, federated)
+        attempt = start_attempt(federated, federated_type, self._cache.policies, volumes)
         if attempt is None:
             return None
         is_first = self._cache.bind(key, attempt.ref)

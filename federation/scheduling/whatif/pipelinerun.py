@@ -38,6 +38,7 @@ from federation.scheduling.triggerwords import describe_deferral
 from federation.scheduling.whatif.affected import is_unschedulable
 from federation.scheduling.whatif.alternatives import compare_clusters
 from federation.scheduling.whatif.state import CompiledState
+from federation.scheduling.worldobjects import name_of
 
 _ROUNDS_MAX = 4
 """A pipeline converges in one round; the second confirms it. More rounds mean that two stages overwrite each other."""
@@ -135,7 +136,8 @@ def resume_pipeline(run: PipelineRun, state: CompiledState, *, now: Any) -> Exch
 
 def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Object | None]:
     """Return the scheduler's patch. An object that is unschedulable in this run is not retried."""
-    attempt = start_attempt(run.federated, run.type_, state.policies)
+    volumes = state.earlier_volumes.find(name_of(run.federated), run.federated)
+    attempt = start_attempt(run.federated, run.type_, state.policies, volumes)
     if attempt is None:
         return None
     run.add_problem(attempt.problem)

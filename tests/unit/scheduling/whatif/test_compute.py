@@ -23,6 +23,7 @@ from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object, R
 from federation.planning.failover.failoveroptions import FailoverOptions
 from federation.planning.failover.halts import HaltOptions
 from federation.planning.failover.pace import PaceOptions
+from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.guard.ledger import GuardOptions
 from federation.scheduling.hostlimits import Limits
 from federation.scheduling.triggerwords import describe_deferral
@@ -349,6 +350,17 @@ def test_a_plan_says_which_holds_it_could_not_read() -> None:
     assert plan(world).problems == ["changefreezes cannot be listed, so the plan does not tell what they hold"]
 
 
+def a_world_with_a_volume(placement: dict[str, int], modes: list[str], **rules: Any) -> ObjectSet:
+    source = a_source("web")
+    source["spec"]["template"]["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"accessModes": modes}}
+    template = {**claim, "metadata": {"name": "data", "namespace": "default"}}
+    usual = a_world(map(a_cluster, CLUSTERS), [a_policy(placement, **FREE, **rules)], sources=[source])
+    metadata = {"name": "data-persistentvolumeclaims", "namespace": "default", "uid": "d", "resourceVersion": "1"}
+    volume = {"metadata": metadata, "spec": {"template": template}}
+    return usual.with_changes([ObjectChange(FEDERATED_OBJECTS, "default", metadata["name"], None, volume)])
+
+
 @pytest.mark.parametrize(
     ("share", "modes", "held"),
     [
@@ -359,16 +371,40 @@ def test_a_plan_says_which_holds_it_could_not_read() -> None:
     ids=["the guard is on", "the volume is anywhere", "the guard is off"],
 )
 def test_a_workload_that_would_leave_its_volume_is_held(share: float, modes: list[str], held: list[str]) -> None:
-    source = a_source("web")
-    source["spec"]["template"]["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
-    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"accessModes": modes}}
-    template = {**claim, "metadata": {"name": "data", "namespace": "default"}}
-    usual = a_world(map(a_cluster, CLUSTERS), [a_policy({"east": 1, "west": 1}, **FREE)], sources=[source])
-    metadata = {"name": "data-persistentvolumeclaims", "namespace": "default", "uid": "d", "resourceVersion": "1"}
-    volume = {"metadata": metadata, "spec": {"template": template}}
-    world = usual.with_changes([ObjectChange(FEDERATED_OBJECTS, "default", metadata["name"], None, volume)])
+    world = a_world_with_a_volume({"east": 1, "west": 1}, modes)
     moved = change(world, PROPAGATION_POLICIES, a_policy({"west": 1}, **FREE))
     result = plan(world, moved, limits=Limits(GuardOptions(share=share)))
+    assert [hold.volumes for hold in result.holds] == held
+
+
+HELD_START = '{"hold":"db","cause":"PropagationPolicy default/divide","from":["east"],"since":"2026-01-01T00:00:00Z"}'
+"""The record of an object that waits because volumes of its name are in another cluster."""
+
+
+@pytest.mark.parametrize(
+    ("placement", "record", "held"),
+    [
+        ({"west": 1}, HELD_START, ["PersistentVolumeClaim data"]),
+        ({"east": 1}, HELD_START, []),
+        ({"west": 1}, "", []),
+    ],
+    ids=["elsewhere", "where its volumes are", "without volumes"],
+)
+def test_a_plan_foresees_that_an_object_waits_for_volumes_of_an_earlier_one(
+    placement: dict[str, int], record: str, held: list[str]
+) -> None:
+    """A plan reads no member. The control plane has recorded where the volumes are."""
+    world = a_world_with_a_volume({"east": 1}, ["ReadWriteOnce"], clusterSelector={"none": "x"})
+    federated = next(each for each in world.federated() if each["spec"]["template"]["kind"] == "Deployment")
+    assert not effective_placement(federated)
+    annotations = {**federated["metadata"].get("annotations", {}), **({names.HELD_PLACEMENT: record} if record else {})}
+    waiting = {**federated, "metadata": {**federated["metadata"], "annotations": annotations}}
+    world = world.with_changes(
+        [ObjectChange(FEDERATED_OBJECTS, "default", federated["metadata"]["name"], federated, waiting)]
+    )
+    result = plan(
+        world, change(world, PROPAGATION_POLICIES, a_policy(placement, **FREE)), limits=Limits(GuardOptions())
+    )
     assert [hold.volumes for hold in result.holds] == held
 
 
