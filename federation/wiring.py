@@ -24,6 +24,7 @@ from federation.controllers.automigration.controller import AutoMigrationControl
 from federation.controllers.cluster.controller import ClusterController
 from federation.controllers.clusterrates.controller import ClusterRateController
 from federation.controllers.clustertaints.controller import ClusterTaintController
+from federation.controllers.eviction.controller import EvictionController
 from federation.controllers.federate.controller import FederateController
 from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.fleetmetrics.controller import FleetMetrics
@@ -153,6 +154,7 @@ class Wiring:
             ),
             "federate": FederateController(self.host, self.policy_selection, schedule, holds=feature_holds(self.host)),
             "schedule": schedule,
+            "eviction": EvictionController(self.host, schedule),
             "override": OverrideController(
                 self.host, options=OverrideOptions(guard=settings.guard), is_full=self._is_full
             ),

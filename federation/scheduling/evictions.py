@@ -4,11 +4,14 @@ Of the moves that a decision wants, `permits/failover.py` says which go on now. 
 `names.EVICTION`, the memory after a restart (docs/reference/failover.md).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
+from federation.api import names
+from federation.apimachinery import conditions
 from federation.apimachinery.durations import parse_duration
+from federation.apimachinery.resources import Object
 from federation.planning.failover.completion import Completion, missing_clusters, plan_completion
 from federation.planning.failover.evictingclusters import EvictingClusters
 from federation.planning.failover.evictionrecord import eviction_record
@@ -29,6 +32,15 @@ class Presence(Protocol):
     def back_at(self) -> datetime | None:
         """When it came back, None if it never stood still."""
         ...
+
+
+def condition_of(cluster: Object | None) -> Any:
+    """Return the condition EvictionAllowed of a cluster, None without one."""
+    return conditions.find(((cluster or {}).get("status") or {}).get("conditions"), names.EVICTION_ALLOWED)
+
+
+def _nothing() -> None:
+    """Do nothing: a plan has no controller of halts."""
 
 
 class Evictions:
@@ -53,8 +65,32 @@ class Evictions:
         """Objects that wait for the end of a halt, or for a ClusterDisruptionBudget."""
         self.disrupted: set[Name] = set()
         """Objects that wait for a PodDisruptionBudget."""
+        self.changed: Callable[[], None] = _nothing
+        """Is called when halts or turns may have changed."""
         self._began_at: datetime | None = None
         self._presence = presence
+
+    def on_cluster(self, old: Object | None, new: Object | None) -> None:
+        """Observe a change of a cluster, which may be lost, drained, or was so."""
+        self.clusters.on_cluster(old, new)
+        if self.clusters.by_name or any(condition_of(cluster) is not None for cluster in (old, new)):
+            self.changed()
+
+    def on_budget(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
+        """Observe a change of a ClusterDisruptionBudget."""
+        self.clusters.on_budget()
+        if self.clusters.by_name:
+            self.changed()
+
+    def on_rollout(self, old: Object | None, new: Object | None) -> None:
+        """Observe a change of the clusters that waves of rollouts are changing."""
+        if self.clusters.on_rollout(old, new) and self.clusters.by_name:
+            self.changed()
+
+    def after_move(self) -> None:
+        """Give the next ones their turn."""
+        if self.pace.waiting:
+            self.changed()
 
     def begin(self, now: datetime) -> None:
         """Note that this process moves replicas from now on."""

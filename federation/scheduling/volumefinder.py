@@ -2,6 +2,8 @@
 
 The control plane lists the claims of the members (`controllers/schedule/claimwatch.py`). A plan and a replay read no
 member. They have what the control plane recorded about an object that waits for its volumes.
+
+Decision: docs/decisions/0262-halts-of-failover-have-a-controller.md
 """
 
 from collections.abc import Mapping

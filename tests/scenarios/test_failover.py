@@ -19,7 +19,7 @@ from federation.api.resources import (
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, STATEFUL_SETS
-from federation.controllers.schedule.names import REASON_EVICTION_ALLOWED
+from federation.controllers.eviction.names import REASON_EVICTION_ALLOWED
 from federation.planning.failover.evictionrecord import eviction_record
 from federation.planning.federatedobject.placements import current_clusters, effective_placement
 

@@ -45,7 +45,7 @@ REASONS = {
         "agent/account.py",
         "agent/agent.py",
         "controllers/cluster/tokenrenewal.py",
-        "controllers/schedule/evictionstatus.py",
+        "controllers/eviction/controller.py",
         "controllers/schedule/requeueing.py",
         "controllers/ttlafterfinished/reconcile.py",
         "features/cronfederatedhpa/reconcile.py",

@@ -28,7 +28,6 @@ from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.controllers.schedule.claimwatch import ClaimWatch
 from federation.controllers.schedule.decider import Decider
 from federation.controllers.schedule.eventhandlers import BY_POLICY, LEFT, SINGLE, EventHandlers, queue_priority
-from federation.controllers.schedule.evictionstatus import EvictionStatus
 from federation.controllers.schedule.guard import Guard
 from federation.controllers.schedule.holds import Holds
 from federation.controllers.schedule.inputcache import InputCache
@@ -121,6 +120,7 @@ class ScheduleController:
         chosen = options or ScheduleOptions()
         self._objects = host.objects
         self._clock = host.clock
+        self._started = asyncio.Event()
         self._begin_records = partial(_begin_records, host, journal.inputs, _to_header(chosen, engine.registry))
         self._webhook_client = caller.webhook_client if caller is not None else None
         self.cache = cache = InputCache(
@@ -135,7 +135,7 @@ class ScheduleController:
         self._outages = PluginOutages(self._webhook_client, self._retry, clock=host.clock, plugin_retry_s=retry_s)
         self._guard = Guard(host, cache, chosen.guard)
         cache.evictions = _to_evictions(host, chosen.failover)
-        cache.earlier_volumes = self._claims = ClaimWatch(host, cache, self._retry_all)
+        cache.earlier_volumes = self._claims = ClaimWatch(host, cache, self.retry)
         decider = Decider(cache, host.objects, engine, caller, host.clock, journal.inputs)
         requeueing = Requeueing(cache, self._outages, tolerated or ToleratedTaints(), host.clock, chosen.reports_wait_s)
         self._reconciler = reconciler = Reconciler(
@@ -143,7 +143,7 @@ class ScheduleController:
             cache,
             decider,
             self._guard,
-            self._give_turns,
+            cache.evictions.after_move,
             requeueing,
             Reporter(host, journal),
         )
@@ -169,7 +169,6 @@ class ScheduleController:
             lambda namespace: host.informers.for_resource(_POLICIES[not namespace]).list(namespace),
             reports_wait_s=chosen.reports_wait_s,
         )
-        self._evictions = EvictionStatus(host, cache.evictions, handlers.retry)
         self._holds = Holds(host, handlers.retry)
         self._quotas = QuotaStatus(host, cache, handlers.retry)
         watched = self._watched(engine, host)
@@ -186,8 +185,8 @@ class ScheduleController:
             SCHEDULING_PROFILES: handlers.on_profile,
             PLACEMENT_HOLDS: self._holds.on_hold,
             CHANGE_FREEZES: handlers.on_freeze,
-            CLUSTER_DISRUPTION_BUDGETS: self._evictions.on_budget,
-            FEDERATED_ROLLOUTS: self._evictions.on_rollout,
+            CLUSTER_DISRUPTION_BUDGETS: self.evictions.on_budget,
+            FEDERATED_ROLLOUTS: self.evictions.on_rollout,
             PROPAGATION_POLICIES: handlers.on_policy,
             CLUSTER_PROPAGATION_POLICIES: handlers.on_policy,
             WORKLOAD_SPREADS: handlers.on_spread,
@@ -196,7 +195,17 @@ class ScheduleController:
             PROJECTS: handlers.on_project,
         }
 
-    def _retry_all(self, keys: Iterable[Key]) -> None:
+    @property
+    def evictions(self) -> Evictions:
+        """The clusters that replicas leave, and the pace."""
+        return self.cache.evictions
+
+    async def wait_started(self) -> None:
+        """Return once all clusters and objects are known."""
+        await self._started.wait()
+
+    def retry(self, keys: Iterable[Key]) -> None:
+        """Schedule these objects again."""
         self._handlers.retry(keys)
 
     def _retry(self, key: Key) -> None:
@@ -213,15 +222,15 @@ class ScheduleController:
         await self._claims.wait_synced()
         await asyncio.gather(self._objects.wait_synced(), *(informer.wait_synced() for informer, _ in self._watches))
         self._recall_gangs()
-        self.cache.evictions.begin(self._clock.now())
+        self.evictions.begin(self._clock.now())
         self._handlers.is_started = True
+        self._started.set()
         # Approvals are known now: what was approved does not count as held.
         self._objects.subscribe(self._on_any, None)
         self._objects.types.add_listener(self._handlers.on_type, lambda _: None)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._outages.run())
             tasks.create_task(self._holds.controller.run())
-            tasks.create_task(self._evictions.controller.run())
             tasks.create_task(self._quotas.controller.run())
             tasks.create_task(self.controller.run())
 
@@ -247,11 +256,8 @@ class ScheduleController:
             self.controller.enqueue(key, after_s=result.requeue_after_s)
         return result is not None
 
-    def _give_turns(self) -> None:
-        self._evictions.after_move()
-
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
-        self._evictions.on_cluster(old, new)
+        self.evictions.on_cluster(old, new)
         self._handlers.on_cluster(old, new)
         self._claims.on_clusters()
 
@@ -262,9 +268,9 @@ class ScheduleController:
         self._guard.on_federated(old, new)
         self._claims.on_federated(old, new)
         if new is None:
-            self.cache.evictions.withdraw(key_of(old or {}))
+            self.evictions.withdraw(key_of(old or {}))
         elif old is None:
-            self.cache.evictions.remember(key_of(new), new, self._clock.now())
+            self.evictions.remember(key_of(new), new, self._clock.now())
         self._on_pod_budget(old, new)
         self._quotas.on_federated(old, new)
         self._handlers.partners.on_federated(old, new)
@@ -272,7 +278,7 @@ class ScheduleController:
     def _on_pod_budget(self, old: Object | None, new: Object | None) -> None:
         if podbudgets.is_changed(old, new):
             namespace = (new if new is not None else old or {})["metadata"].get("namespace", "")
-            self._handlers.retry(Key(*key) for key in self.cache.evictions.waiting_for_pod_budgets(namespace))
+            self._handlers.retry(Key(*key) for key in self.evictions.waiting_for_pod_budgets(namespace))
 
     def _on_plugin(self, name: str, decisive_hash: str, fields: frozenset[str]) -> None:
         if self._webhook_client is not None:

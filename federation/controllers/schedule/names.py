@@ -18,8 +18,5 @@ EVENT_HOLD_APPROVED = "HoldApproved"
 EVENT_MOVE_UNDONE = "MoveUndone"
 EVENT_UNDO_REFUSED = "UndoRefused"
 
-# Reasons of condition EvictionAllowed besides planning/failover/halts.py, and event reasons of failover
-REASON_EVICTION_ALLOWED = "EvictionAllowed"
+# Event reasons of failover
 EVENT_EVICTION_WAITS = "EvictionWaits"
-EVENT_EVICTION_HALTED = "EvictionHalted"
-EVENT_EVICTION_RESUMED = "EvictionResumed"

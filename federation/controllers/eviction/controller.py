@@ -4,10 +4,11 @@ One reconcile serves all clusters: halts and rates are common to them. It runs a
 or readiness, after each move while others wait, and when time alone changes something.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from prometheus_client import Gauge
 
@@ -15,14 +16,14 @@ from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import Object
-from federation.controllers.schedule.names import EVENT_EVICTION_HALTED, EVENT_EVICTION_RESUMED, REASON_EVICTION_ALLOWED
+from federation.controllers.eviction.names import EVENT_EVICTION_HALTED, EVENT_EVICTION_RESUMED, REASON_EVICTION_ALLOWED
 from federation.planning.failover.departure import not_lost
 from federation.planning.failover.evictionrecord import StayReason
 from federation.planning.failover.halts import Halt, HaltReason
 from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
-from federation.scheduling.evictions import Evictions
+from federation.scheduling.evictions import Evictions, condition_of
 
 _waiting = Gauge("federation_controllers_evictions_waiting", "Objects that wait for their turn to leave a cluster")
 _ALL = ""
@@ -38,41 +39,42 @@ class _Obstacle:
     until: datetime | None
 
 
-class EvictionStatus:
-    """Publishes halts, and schedules again what may leave. `retry` enqueues federated objects."""
+class Scheduler(Protocol):
+    """The controller that moves objects."""
 
-    def __init__(self, host: Host, evictions: Evictions, retry: Callable[[Iterable[Key]], None]) -> None:
+    @property
+    def evictions(self) -> Evictions:
+        """The clusters that replicas leave, and the pace."""
+        ...
+
+    async def wait_started(self) -> None:
+        """Return once it knows all clusters and objects."""
+        ...
+
+    def retry(self, keys: Iterable[Key]) -> None:
+        """Schedule these federated objects again."""
+        ...
+
+
+class EvictionController:
+    """Publishes halts, and schedules again what may leave. `run` works until cancelled."""
+
+    def __init__(self, host: Host, scheduler: Scheduler) -> None:
         self._client = host.client
         self._clusters = host.informers.for_resource(FEDERATED_CLUSTERS)
+        self._scheduler = scheduler
+        self._evictions = evictions = scheduler.evictions
         self._evicting = evictions.clusters
-        self._evictions = evictions
         self._recorder = host.recorder
-        self._retry = retry
         self._clock = host.clock
         self._obstacles: Mapping[str, _Obstacle | None] = {}
         self.controller: Controller[str] = Controller("eviction", self.reconcile, workers=1, clock=host.clock)
+        evictions.changed = partial(self.controller.enqueue, _ALL)
 
-    def on_cluster(self, old: Object | None, new: Object | None) -> None:
-        """Publish again after a change of any cluster that is lost, drained or was so."""
-        self._evicting.on_cluster(old, new)
-        if self._evicting.by_name or any(_condition(cluster) is not None for cluster in (old, new)):
-            self.controller.enqueue(_ALL)
-
-    def on_budget(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
-        """Publish again after a change of a ClusterDisruptionBudget."""
-        self._evicting.on_budget()
-        if self._evicting.by_name:
-            self.controller.enqueue(_ALL)
-
-    def on_rollout(self, old: Object | None, new: Object | None) -> None:
-        """Publish again after a change of the clusters that waves of rollouts are changing."""
-        if self._evicting.on_rollout(old, new) and self._evicting.by_name:
-            self.controller.enqueue(_ALL)
-
-    def after_move(self) -> None:
-        """Give the next ones their turn."""
-        if self._evictions.pace.waiting:
-            self.controller.enqueue(_ALL)
+    async def run(self) -> None:
+        """Reconcile once all clusters are known: halts count those that are lost."""
+        await self._scheduler.wait_started()
+        await self.controller.run()
 
     async def reconcile(self, _: str) -> Result:
         """Write the condition of each cluster that needs it, and enqueue the objects whose turn it is."""
@@ -83,9 +85,9 @@ class EvictionStatus:
         if obstacles != self._obstacles:
             self._obstacles = obstacles
             halted, self._evictions.halted = self._evictions.halted, set()
-            self._retry(Key(*key) for key in sorted(halted))
+            self._scheduler.retry(Key(*key) for key in sorted(halted))
         turns, wait_s = self._evictions.pace.next_turns(self._clock.now().timestamp())
-        self._retry(Key(*key) for key in turns)
+        self._scheduler.retry(Key(*key) for key in turns)
         _waiting.set(self._evictions.pace.waiting)
         now = self._clock.now()
         ends = [
@@ -109,7 +111,7 @@ class EvictionStatus:
     async def _publish(self, cluster: Object, obstacle: _Obstacle | None) -> None:
         status, reason, message = "True", REASON_EVICTION_ALLOWED, self._rate()
         name = cluster["metadata"]["name"]
-        evicting, old = self._evicting.by_name.get(name), _condition(cluster)
+        evicting, old = self._evicting.by_name.get(name), condition_of(cluster)
         if evicting is None and old is None:
             return
         present = list((cluster.get("status") or {}).get("conditions") or ())
@@ -155,7 +157,3 @@ class EvictionStatus:
 
 
 _TYPE = {"apiVersion": FEDERATED_CLUSTERS.api_version, "kind": FEDERATED_CLUSTERS.kind}
-
-
-def _condition(cluster: Object | None) -> Any:
-    return conditions.find(((cluster or {}).get("status") or {}).get("conditions"), names.EVICTION_ALLOWED)
