@@ -3,7 +3,7 @@
 A member reports its free resources every few seconds; a hundred decisions may be made in between from the same report.
 Each decision that adds replicas to a cluster records them here as assumed, and the Replicas plugins of later decisions
 count them as used (`SchedulingUnit.assumed`). Entries are removed, oldest first, as far as a later report shows less
-free resources, and in any case after a while.
+free resources on nodes, and in any case after a while.
 
 Pure: time is an argument. Nothing is stored; after a restart the protection is missing for a few seconds, except for
 gangs (`recalledgangs.py`).

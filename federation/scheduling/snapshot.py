@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from hashlib import blake2b
-from operator import itemgetter
+from operator import itemgetter, mul
 from typing import Any
 
 import orjson
@@ -33,6 +33,7 @@ from federation.scheduling.framework.types import (
     Effect,
     GroupVersionKind,
     NodeClass,
+    Resources,
     Taint,
 )
 
@@ -134,6 +135,21 @@ class ClusterCache:
     def labels(self) -> dict[str, Mapping[str, str]]:
         """Return the labels of all clusters by name, joined or not."""
         return {name: cluster.labels for name, cluster in self._clusters.items()}
+
+    def free_on_nodes(self, name: str) -> Resources:
+        """Return what is free on the nodes of a cluster; what is available in it if nothing is known of its nodes.
+
+        What is available is less by pods that have no node yet. A decision looks at nodes, so an assumed pod must count
+        until it has one.
+        """
+        cluster = self._clusters.get(name)
+        if cluster is None or cluster.node_classes is None:
+            return cluster.available if cluster is not None else {}
+        free: dict[str, int] = {}
+        for each in cluster.node_classes:
+            for resource, amounts in each.free.items():
+                free[resource] = free.get(resource, 0) + sum(map(mul, each.nodes, amounts))
+        return free
 
     def is_ready(self, name: str) -> bool:
         """Return whether the cluster exists, has joined and is ready."""

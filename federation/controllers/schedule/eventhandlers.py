@@ -27,11 +27,10 @@ from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.scheduling.annotationswitch import problem_of
 from federation.scheduling.framework.registry import PluginRegistry
-from federation.scheduling.framework.types import ClusterChange, ReplicasStrategy, Resources
+from federation.scheduling.framework.types import ClusterChange, ReplicasStrategy
 from federation.scheduling.policyreferences import reference_warnings
 from federation.scheduling.policyspec import Policy, PolicyRef, compile_policy
 from federation.scheduling.policywarnings import policy_warnings, profile_warnings
-from federation.scheduling.snapshot import to_resources
 
 _FOR_ALL = ClusterChange.MEMBERSHIP | ClusterChange.LABELS | ClusterChange.TAINTS | ClusterChange.API_TYPES
 """Changes that are part of every object's triggers. Readiness counts only for policies that follow joining clusters;
@@ -90,9 +89,11 @@ class EventHandlers:
         """Handle an event of a FederatedCluster."""
         name = (new or old or {})["metadata"]["name"]
         if new is not None:
-            change = self._cache.clusters.update(new)
+            clusters = self._cache.clusters
+            before = clusters.free_on_nodes(name)
+            change = clusters.update(new)
             if old is not None and change & ClusterChange.RESOURCES:
-                self._cache.assume_cache.confirm(name, _available(old), _available(new))
+                self._cache.assume_cache.confirm(name, before, clusters.free_on_nodes(name))
         else:
             change = self._cache.clusters.remove(name)
         unschedulable = self._cache.unschedulable
@@ -249,7 +250,3 @@ def queue_priority(policy_priority: int, kind: int) -> int:
 
 def _is_spec_changed(old: Object | None, new: Object | None) -> bool:
     return old is None or new is None or old.get("spec") != new.get("spec")
-
-
-def _available(cluster: Object) -> Resources:
-    return to_resources(((cluster.get("status") or {}).get("resources") or {}).get("available"))

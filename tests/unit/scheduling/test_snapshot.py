@@ -227,3 +227,16 @@ def test_a_snapshot_ends_with_the_report_after_its_decision(most: int | None) ->
 
 def _groups() -> int:
     return sum(type(each) is ClusterGroup for each in gc.get_objects())
+
+
+def test_pods_without_a_node_leave_their_room_on_the_nodes() -> None:
+    cache = ClusterCache()
+    assert cache.free_on_nodes("east") == {}
+    cluster = source()
+    cluster["status"]["resources"] = {"allocatable": {"cpu": "8"}, "available": {"cpu": "5"}, "waiting": {"cpu": "3"}}
+    cache.update(cluster)
+    assert cache.free_on_nodes("east") == {"cpu": 5_000}, "nothing is known of the nodes"
+    free = [{"nodes": 3, "resources": {"cpu": "2", "pods": "10"}}, {"nodes": 1, "resources": {"cpu": "1", "pods": "9"}}]
+    resources = {**cluster["status"]["resources"], "nodeClasses": [{"nodes": 4, "largest": {"cpu": "2"}, "free": free}]}
+    cache.update({**cluster, "status": {**cluster["status"], "resources": resources}})
+    assert cache.free_on_nodes("east") == {"cpu": 7_000, "pods": 39}
