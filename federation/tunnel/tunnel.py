@@ -95,6 +95,7 @@ class Tunnel:
             async with asyncio.TaskGroup() as self._group:
                 on_ready()
                 await asyncio.wait((reading, closing), return_when=asyncio.FIRST_COMPLETED)
+                self._closing.set()  # the group would wait for a stream that begins now
                 raise _Ended  # ends the streams, too
         except* _Ended:
             pass
@@ -121,15 +122,16 @@ class Tunnel:
         self._newest = self._newest % 0xFFFFFFFF + 1
         stream = self._streams[self._newest] = _Stream(self._newest, self._options.window_bytes)
         ours, theirs = socket.socketpair()
+        end: socket.socket | asyncio.StreamWriter = theirs
         try:
-            reader, writer = await asyncio.open_unix_connection(sock=theirs)
+            reader, end = await asyncio.open_unix_connection(sock=theirs)
             await self._carrier.send(encode(Frame(FrameType.OPEN, stream.number)))
         except BaseException:
             del self._streams[stream.number]
             ours.close()
-            theirs.close()
+            end.close()
             raise
-        self._start(stream, reader, writer)
+        self._start(stream, reader, end)
         return ours
 
     async def _read(self) -> None:
@@ -174,11 +176,14 @@ class Tunnel:
         await self._serve(stream, reader, writer)
 
     def _start(self, stream: _Stream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._group is None:
+        if self._group is None or self._closing.is_set():
             writer.close()
             self._streams.pop(stream.number, None)
             return
-        self._group.create_task(self._serve(stream, reader, writer), name="tunnel-stream")
+        task = self._group.create_task(self._serve(stream, reader, writer), name="tunnel-stream")
+        # Also of a task that is cancelled before it begins. uvloop closes the descriptor of a transport that is garbage
+        # twice, and the second time it can be that of another connection.
+        task.add_done_callback(lambda _: writer.close())
 
     async def _serve(self, stream: _Stream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Copy in both directions until one side ends; what arrived before is still delivered."""

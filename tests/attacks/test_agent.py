@@ -1,7 +1,9 @@
 """Stolen, replayed and forged credentials of agents, and what an agent may do with its own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import gc
+import os
+from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -36,7 +38,7 @@ from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool
 from federation.client.registrationtoken import to_secret
 from federation.tunnel.frames import Frame, FrameType, TunnelError, encode
-from federation.tunnel.tunnel import Tunnel
+from federation.tunnel.tunnel import CarrierClosed, Tunnel
 from federation.tunnel.tunnels import Tunnels
 from federation.web.agents import AgentEndpoint
 from federation.web.registration import Registration
@@ -185,6 +187,79 @@ async def test_an_agent_that_opens_streams_loses_its_tunnel() -> None:
     await theirs.send(encode(Frame(FrameType.OPEN, 1)))
     with pytest.raises(TunnelError, match="only the host may"):
         await tunnel.run()
+
+
+class _BreaksAtOpen:
+    """A carrier whose other side has gone when the host opens a stream."""
+
+    async def send(self, message: bytes) -> None:
+        raise CarrierClosed(f"{len(message)} bytes are lost")
+
+    async def receive(self) -> bytes:
+        await asyncio.Event().wait()
+        return b""
+
+
+@pytest.fixture
+def _no_garbage_collection() -> Iterator[None]:
+    """What is only closed because it is garbage stays open."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("_no_garbage_collection")
+async def test_a_stream_that_cannot_be_opened_leaves_no_transport() -> None:
+    tunnel, ready = Tunnel(_BreaksAtOpen()), asyncio.Event()
+    carrying = asyncio.ensure_future(tunnel.run(ready.set))
+    await ready.wait()
+    before = _open_sockets()
+    with pytest.raises(CarrierClosed):
+        await tunnel.open()
+    for _ in range(5):  # the loop closes it in a later turn
+        await asyncio.sleep(0)
+    assert _open_sockets() == before
+    tunnel.close()
+    await carrying
+
+
+class _MisbehavesAtOpen:
+    """A carrier whose other side sends nonsense while the host opens a stream, some turns of the loop earlier."""
+
+    def __init__(self, turns: int) -> None:
+        self._turns = turns
+        self._is_asked = asyncio.Event()
+
+    async def send(self, message: bytes) -> None:
+        assert message
+        self._is_asked.set()
+        for _ in range(self._turns):
+            await asyncio.sleep(0)
+
+    async def receive(self) -> bytes:
+        await self._is_asked.wait()
+        return b"nonsense"
+
+
+@pytest.mark.usefixtures("_no_garbage_collection")
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_stream_whose_tunnel_ends_before_it_begins_is_closed(turns: int) -> None:
+    tunnel, ready = Tunnel(_MisbehavesAtOpen(turns)), asyncio.Event()
+    carrying = asyncio.ensure_future(tunnel.run(ready.set))
+    await ready.wait()
+    stream = await tunnel.open()
+    with pytest.raises(TunnelError):
+        await carrying
+    reader, writer = await asyncio.open_unix_connection(sock=stream)
+    async with asyncio.timeout(5):
+        assert await reader.read() == b""
+    writer.close()
+    await writer.wait_closed()
+
+
+def _open_sockets() -> int:
+    """Return how many sockets this process has."""
+    return sum("socket:" in os.path.realpath(entry) for entry in Path("/proc/self/fd").iterdir())
 
 
 async def test_the_end_of_a_cluster_closes_its_tunnel_at_once() -> None:

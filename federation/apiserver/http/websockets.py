@@ -179,7 +179,10 @@ class _Messages:
 
     async def send(self, message: str | bytes) -> None:
         kind = "text" if isinstance(message, str) else "bytes"
-        await self._send({"type": "websocket.send", kind: message})
+        try:
+            await self._send({"type": "websocket.send", kind: message})
+        except RuntimeError as error:  # uvicorn's, once it has answered the client's close
+            raise ConnectionResetError("the client has closed the connection") from error
 
     async def close(self, code: int) -> None:
         if not self._is_closed:

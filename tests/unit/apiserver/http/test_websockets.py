@@ -50,6 +50,31 @@ async def test_every_line_is_one_frame(pieces: Sequence[bytes]) -> None:
     assert (closed["type"], closed["code"]) == ("websocket.close", 1000)
 
 
+async def test_a_message_after_the_clients_close_is_a_lost_connection() -> None:
+    failures: list[BaseException] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        socket = scope["extensions"][WEBSOCKET]
+        await socket.accept("")
+        try:
+            await socket.send(b"late")
+        except OSError as error:
+            failures.append(error)
+
+    received = iter(["websocket.connect", "websocket.disconnect"])
+
+    async def receive() -> Message:
+        return {"type": next(received)}
+
+    async def send(message: Message) -> None:
+        if message["type"] == "websocket.send":
+            raise RuntimeError("Unexpected ASGI message")  # as uvicorn, once it has answered the close
+
+    scope = {"type": "websocket", "path": "/", "query_string": b"", "headers": [], "subprotocols": []}
+    await with_websockets(app)(scope, receive, send)
+    assert [type(failure) for failure in failures] == [ConnectionResetError]
+
+
 async def log(*subprotocols: str, status: int = 200) -> list[Message]:
     """Return what a client gets for a log of two pieces."""
     sent: list[Message] = []
