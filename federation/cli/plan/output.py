@@ -14,6 +14,7 @@ from federation.apimachinery.amounts import first_of, to_amount, to_count
 from federation.planning.waitingjobs import describe_alternatives
 from federation.plans.diffs import to_diff
 from federation.plans.edits import describe_object
+from federation.plans.review import hold_text
 from federation.scheduling.decisiontext import to_cost
 from federation.scheduling.whatif.planresult import Action, ClusterResource, MemberObject, MemberPlan, ObjectPlan, Plan
 from federation.terminal.decisionview import print_inputs, print_scores
@@ -35,6 +36,8 @@ def print_plan(
     if len(changed) > objects_max:
         console.print(f"… and {len(changed) - objects_max} more; --limit 0 prints all, -o json has all\n")
     _print_unchanged(console, plan.unchanged, is_explained=is_explained)
+    for hold in plan.holds:
+        print_wrapped(console, "held: ", f"{hold_text(hold)}; `fedctl approve` lets them go on")
     for entry in plan.stranded:
         print_wrapped(
             console,

@@ -17,7 +17,9 @@ from federation.api.resources import (
 )
 from federation.apimachinery.resources import DEPLOYMENTS
 from federation.cli.plan.output import print_plan
+from federation.planning.guard.ledger import GuardOptions
 from federation.plans.diffs import to_diff, without_secrets
+from federation.scheduling.hostlimits import Limits
 from federation.scheduling.whatif.changes import as_down, with_label
 from federation.scheduling.whatif.planresult import MemberObject, MemberPlan, Plan
 from federation.scheduling.whatif.state import ObjectSet
@@ -163,3 +165,15 @@ def test_a_higher_quota_places_what_waited_for_it() -> None:
     assert refused in " ".join(text.split())
     higher = change(limited, FEDERATED_RESOURCE_QUOTAS, a_quota("7"))
     assert "2 replicas start" in shown(plan(limited, change(limited, DEPLOYMENTS, more), higher))
+
+
+def test_a_plan_names_what_the_guard_will_hold() -> None:
+    sources = [a_source(f"web-{number}", 1) for number in range(11)]
+    usual = a_policy({"east": 1}, schedulingMode="Duplicate", **FREE)
+    world = a_world(map(a_cluster, ("east", "west")), [usual], sources=sources)
+    moved = change(world, PROPAGATION_POLICIES, a_policy({"west": 1}, schedulingMode="Duplicate", **FREE))
+    lines = shown(plan(world, moved, limits=Limits(GuardOptions())), objects_max=0).splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("held: "))
+    assert lines[at].startswith("held: the guard holds 11 moves of PropagationPolicy default/")
+    assert "`fedctl approve` lets them go on" in " ".join(line.strip() for line in lines[at : at + 4])
+    assert "held: " not in shown(plan(world, moved, limits=Limits(GuardOptions(share=1.0))), objects_max=0)
