@@ -34,8 +34,18 @@ REPORTS = (COLLECTED_STATUSES, CLUSTER_COLLECTED_STATUSES, PROPAGATED_VERSIONS, 
 """Kinds in which the control plane reports; only it writes them."""
 FEDERATE = "federate"
 """The verb for delivering an object to members with the federation's rights."""
-_PAYING = frozenset((CLAIM.name, QUEUE_ADMISSION, QUEUE_NODES.name, QUEUE_RELEASED))
-"""Annotations in which the control plane records what an object pays, and what it gets for that."""
+_PAYING = frozenset(
+    (
+        CLAIM.name,
+        QUEUE_ADMISSION,
+        QUEUE_NODES.name,
+        QUEUE_RELEASED,
+        names.POD_GROUP,
+        names.DEVICE_CLAIMS,
+        names.DEPARTED_CLUSTERS,
+    )
+)
+"""Annotations in which the control plane records what an object pays, for what, until when, and what it gets for it."""
 _TEMPLATE = "spec.template"
 FindResource = Callable[[str, str], Resource | None]
 """Returns the resource that the host serves for an apiVersion and kind."""

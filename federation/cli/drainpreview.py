@@ -32,7 +32,6 @@ async def preview(context: KubeconfigContext, name: str) -> int:
         taints = list(drained((cluster.get("spec") or {}).get("taints"), SystemClock().now()))
         after = {**cluster, "spec": {**(cluster.get("spec") or {}), "taints": taints}}
         forecast = await planner.plan(world, [ObjectChange(FEDERATED_CLUSTERS, "", name, cluster, after)])
-        budgets = (await host.list(CLUSTER_DISRUPTION_BUDGETS)).items
         disruptions = list(map(disruptions_of, (await host.list(FEDERATED_ROLLOUTS)).items))
         types, policies = await read_types(host), await read_policies(host)
     plans = {(plan.namespace, plan.federated_name): plan for plan in forecast.objects}
@@ -67,8 +66,8 @@ async def preview(context: KubeconfigContext, name: str) -> int:
         print(f"the cluster would not be drained: {to_count(kept, 'workload')} would stay in it by design")
     now = SystemClock().now()
     views = budgeted_clusters(world.list(FEDERATED_CLUSTERS), disruptions, now)
-    blocked = find_blocked(name, views, budgets, now)
-    if blocked is not None:
+    blocked = find_blocked(name, views, world.list(CLUSTER_DISRUPTION_BUDGETS), now)
+    if blocked is not None and not held:  # what is held has the message already
         print(blocked.message)
     return 1 if blocked is not None or lacking or held or kept else 0
 

@@ -255,7 +255,18 @@ async def test_roles_cannot_be_raised_by_those_who_hold_only_edit(host: Tenants)
     assert (await client.post(f"{RBAC}/namespaces/default/roles", json=role)).status_code == 403
 
 
-@pytest.mark.parametrize("name", [CLAIM.name, QUEUE_ADMISSION, QUEUE_NODES.name, QUEUE_RELEASED])
+@pytest.mark.parametrize(
+    "name",
+    [
+        CLAIM.name,
+        QUEUE_ADMISSION,
+        QUEUE_NODES.name,
+        QUEUE_RELEASED,
+        names.POD_GROUP,
+        names.DEVICE_CLAIMS,
+        names.DEPARTED_CLUSTERS,
+    ],
+)
 def test_what_an_object_pays_is_not_written_by_hand(name: str) -> None:
     """Otherwise its author would run more than the quotas of the namespace allow, or what no queue has admitted."""
 
