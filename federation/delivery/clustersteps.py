@@ -21,10 +21,10 @@ from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import is_management_disabled
 from federation.delivery.rules.status import OBSTRUCTED, ClusterStatus, clusters_of
 from federation.guard.suspensions import Holds
+from federation.planning.changehold import Hold
 from federation.planning.failover.application import PurgeMode, purge_of
 from federation.planning.failover.podbudgets import unavailable_max
 from federation.planning.federatedobject.placements import arriving_clusters
-from federation.planning.freezes.changefreeze import Frozen
 from federation.planning.rendering.memberobject import Rendered, RenderError
 from federation.planning.steps.copies import awaited_clusters, plan_copies
 from federation.planning.steps.memberstate import (
@@ -209,7 +209,7 @@ class Rollouts:
         targets = {target.cluster: target for target in found}
         return steps | planned, waits, _Waiting(partial(plan_copies, arriving), targets, planned)
 
-    def _frozen(self, aim: Aim, cluster: str) -> Frozen | None:
+    def _frozen(self, aim: Aim, cluster: str) -> Hold | None:
         """Return the freeze that keeps the pod template in a cluster, None for none."""
         return self._freezes.find_update(aim.subject.federated, cluster)
 

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from federation.api.resources import CHANGE_FREEZES, FEDERATED_CLUSTERS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
-from federation.planning.freezes.changefreeze import Change, Frozen
+from federation.planning.changehold import Hold
+from federation.planning.freezes.changefreeze import Change
 from federation.planning.freezes.freezeindex import FreezeIndex, left_s
 from federation.planning.steps.waveapproval import is_returning
 from federation.runtime.informers import Informers
@@ -29,14 +30,14 @@ class Freezes:
         """Return once every freeze is known: before that, something could move that must not."""
         await self._informer.wait_synced()
 
-    def find(self, federated: Object, cluster: str, change: Change) -> Frozen | None:
+    def find(self, federated: Object, cluster: str, change: Change) -> Hold | None:
         """Return the freeze that holds a change of the object in the cluster now, None for none."""
         if not self._freezes:
             return None
         labels = ((self._clusters.get("", cluster) or {}).get("metadata") or {}).get("labels") or {}
         return self._freezes.find(federated, labels, change, self._clock.now())
 
-    def find_update(self, federated: Object, cluster: str) -> Frozen | None:
+    def find_update(self, federated: Object, cluster: str) -> Hold | None:
         """Return the freeze that holds new content in the cluster now, None for none.
 
         What returns the cluster to the template that it ran before passes, whoever decides it: a rollout that rolls
@@ -46,7 +47,7 @@ class Freezes:
             return None
         return self.find(federated, cluster, Change.UPDATES)
 
-    def left_s(self, frozen: Frozen) -> float:
+    def left_s(self, frozen: Hold) -> float:
         """Return for how many seconds it holds, or when to look at a malformed one again."""
         return left_s(frozen, self._clock.now())
 

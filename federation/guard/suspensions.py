@@ -10,7 +10,7 @@ from federation.api.resources import CLUSTER_DELIVERY_SUSPENSIONS, DELIVERY_SUSP
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.guard.freezes import Freezes
-from federation.planning.freezes.suspension import Suspended, Suspension, compile_suspension, find_suspended
+from federation.planning.freezes.suspension import Suspension, compile_suspension, find_suspended
 from federation.planning.rendering.imposed import is_imposed
 from federation.runtime.informers import Informers
 
@@ -40,7 +40,7 @@ class Suspensions:
 
     def find(
         self, obj: Mapping[str, Any], namespace: str, cluster: str, *, only_cluster_wide: bool = False
-    ) -> Suspended | None:
+    ) -> Suspension | None:
         """Return the suspension that holds an object of the host in a cluster now, None for none.
 
         With `only_cluster_wide`, those of administrators alone: the answer about a removal.
@@ -56,7 +56,7 @@ class Suspensions:
 
     def find_for_write(
         self, federated: Object, cluster: str, compare: Callable[[], tuple[Object | None, Object | None]]
-    ) -> Suspended | None:
+    ) -> Suspension | None:
         """Return the suspension that holds creation or update in a cluster now, None for none.
 
         What a ClusterOverridePolicy changes passes the suspensions of a namespace. `compare` returns the desired and
@@ -71,7 +71,7 @@ class Suspensions:
             return held
         return self.find(template, namespace, cluster, only_cluster_wide=True)
 
-    def left_s(self, suspended: Suspended) -> float | None:
+    def left_s(self, suspended: Suspension) -> float | None:
         """Return for how many seconds it holds, None if it has no end."""
         if suspended.until is None:
             return None

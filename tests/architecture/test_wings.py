@@ -64,7 +64,7 @@ WINGLESS_MODULES_MAX, WINGLESS_FUNCTIONS_MAX = 320, 1580
 UNIT_FIELDS_MAX = 23
 """Counts of the decision chain, as those below, that may only fall: lower them when a count has fallen."""
 POLICY_FIELDS_MAX = 26
-WAITING_TYPES_MAX = 55
+WAITING_TYPES_MAX = 51
 MENTIONS_MAX = 27
 _WAITS = re.compile(
     r"^class (\w*(?:Wait|Hold|Held|Froz|Freez|Suspen|Halt|Stay|Block|Permit|Pace|Budget|Quota|Ledger|Headroom)\w*)",

@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from federation.planning.changehold import Hold
 from federation.planning.failover.eviction import evict, is_divided, movable, return_batch, without_returns
-from federation.planning.failover.halts import ClusterState, Halt, HaltOptions, HaltReason, next_halt
+from federation.planning.failover.halts import ClusterState, HaltOptions, HaltReason, next_halt
 from federation.planning.failover.pace import WINDOW_S, Pace, PaceOptions
 
 NAMES = ["east", "north", "south", "west"]
@@ -225,7 +226,7 @@ def test_evictions_halt_for_most_clusters_and_resume_after_a_while(
 def test_a_halt_that_held_before_a_restart_ends_with_the_same_delay() -> None:
     options = HaltOptions(settle_s=30.0)
     ready = [ClusterState(name, "True", NOW) for name in NAMES]
-    halt = next_halt(Halt(HaltReason.MAJORITY, ""), ready, NOW, options)
+    halt = next_halt(Hold(HaltReason.MAJORITY, ""), ready, NOW, options)
     assert halt is not None
     assert halt.until == NOW + timedelta(seconds=30)
     assert next_halt(halt, ready, NOW + timedelta(seconds=29), options) == halt

@@ -24,13 +24,13 @@ from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.mergepatch import apply_merge_patch
 from federation.apimachinery.resources import Object
 from federation.features.clusterrules.rules.ruleset import compile_rule, plan_cluster
+from federation.planning.changehold import Hold
 from federation.planning.failover.application import Eviction, record_of, record_text
 from federation.planning.federatedobject import builder
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.freezes.changefreeze import (
     Change,
     Freeze,
-    Frozen,
     compile_freeze,
     find_frozen,
     find_frozen_move,
@@ -197,7 +197,7 @@ class History:
         patch, _ = placement_patch(attempt, due, held, decision.reason, is_held=True)
         return self.objects[name] if patch is None else apply_merge_patch(self.objects[name], patch)
 
-    def _find_frozen(self, cluster: str, change: Change) -> Frozen | None:
+    def _find_frozen(self, cluster: str, change: Change) -> Hold | None:
         labels = self.clusters[cluster]["metadata"]["labels"] if cluster in self.clusters else {}
         return find_frozen(self.freezes, "default", "web", labels, change, self.now)
 

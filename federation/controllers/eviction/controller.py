@@ -5,8 +5,6 @@ or readiness, after each move while others wait, and when time alone changes som
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
@@ -17,9 +15,10 @@ from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import Object
 from federation.controllers.eviction.names import EVENT_EVICTION_HALTED, EVENT_EVICTION_RESUMED, REASON_EVICTION_ALLOWED
+from federation.planning.changehold import Hold
 from federation.planning.failover.departure import not_lost
 from federation.planning.failover.evictionrecord import StayReason
-from federation.planning.failover.halts import Halt, HaltReason
+from federation.planning.failover.halts import HaltReason
 from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
@@ -28,15 +27,6 @@ from federation.scheduling.evictions import Evictions, condition_of
 _waiting = Gauge("federation_controllers_evictions_waiting", "Objects that wait for their turn to leave a cluster")
 _ALL = ""
 """The only key."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Obstacle:
-    """Why nothing may leave a cluster, and until when, if time alone ends that."""
-
-    reason: str
-    message: str
-    until: datetime | None
 
 
 class Scheduler(Protocol):
@@ -67,7 +57,7 @@ class EvictionController:
         self._evicting = evictions.clusters
         self._recorder = host.recorder
         self._clock = host.clock
-        self._obstacles: Mapping[str, _Obstacle | None] = {}
+        self._obstacles: Mapping[str, Hold | None] = {}
         self.controller: Controller[str] = Controller("eviction", self.reconcile, workers=1, clock=host.clock)
         evictions.changed = partial(self.controller.enqueue, _ALL)
 
@@ -96,19 +86,19 @@ class EvictionController:
         times = [max(0.0, (until - now).total_seconds()) for until in ends]
         return Result(min((*times, *(() if wait_s is None else (wait_s,))), default=None))
 
-    def _obstacle(self, name: str, halt: Halt | None) -> _Obstacle | None:
+    def _obstacle(self, name: str, halt: Hold | None) -> Hold | None:
         """Return why nothing may leave a cluster, None if replicas may."""
         evicting = self._evicting.by_name.get(name)
         if evicting is None:
             return None
         if not evicting.is_drained and evicting.fault:
-            return _Obstacle(HaltReason.NOT_LOST, not_lost(evicting), None)
+            return Hold(HaltReason.NOT_LOST, not_lost(evicting))
         if not evicting.is_drained:
-            return None if halt is None else _Obstacle(halt.reason, halt.message, halt.until)
+            return halt
         blocked = self._evicting.blocked(name, self._clock.now())
-        return None if blocked is None else _Obstacle(StayReason.BUDGET, blocked.message, blocked.until)
+        return None if blocked is None else Hold(StayReason.BUDGET, blocked.message, blocked.until)
 
-    async def _publish(self, cluster: Object, obstacle: _Obstacle | None) -> None:
+    async def _publish(self, cluster: Object, obstacle: Hold | None) -> None:
         status, reason, message = "True", REASON_EVICTION_ALLOWED, self._rate()
         name = cluster["metadata"]["name"]
         evicting, old = self._evicting.by_name.get(name), condition_of(cluster)

@@ -25,7 +25,7 @@ from federation.features.waves.rules.waveplan import Plan, http_check_due, objec
 from federation.features.waves.waitingforbudgets import WaitingForBudgets
 from federation.features.waves.waveevents import report_phase, report_waves
 from federation.guard.suspensions import Holds
-from federation.planning.failover.clusterbudgets import Blocked
+from federation.planning.changehold import Hold
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import to_merge_patch, with_annotations, with_overrides
 from federation.planning.freezes.changefreeze import Change
@@ -153,12 +153,12 @@ class Reconciler:
         self._waiting.record(key, plan.disrupted, is_waiting=bool(plan.held))
         return plan
 
-    def _frozen(self, federated: Object, record: Record, observation: Observation) -> dict[str, Blocked]:
+    def _frozen(self, federated: Object, record: Record, observation: Observation) -> dict[str, Hold]:
         """Return the clusters that get no new template now, with the freeze or suspension.
 
         A cluster whose change was taken back returns to what it ran before, and no freeze holds that.
         """
-        found: dict[str, Blocked] = {}
+        found: dict[str, Hold] = {}
         namespace, template = federated["metadata"].get("namespace", ""), federated["spec"]["template"]
         for cluster, seen in observation.clusters.items():
             if seen.live is None or seen.live == seen.wanted:
@@ -166,9 +166,9 @@ class Reconciler:
             is_back = cluster in record.clusters and record.clusters[cluster].good == seen.wanted
             frozen = None if is_back else self._freezes.find(federated, cluster, Change.UPDATES)
             if frozen is not None:
-                found[cluster] = Blocked(frozen.freeze, frozen.message, frozen.until)
+                found[cluster] = Hold(frozen.reason, frozen.message, frozen.until)
             elif (suspended := self._suspensions.find(template, namespace, cluster)) is not None:
-                found[cluster] = Blocked("", suspended.message, suspended.until)
+                found[cluster] = Hold("", suspended.message, suspended.until)
         return found
 
     def _forget(self, key: Key) -> None:

@@ -9,7 +9,8 @@ from datetime import datetime
 
 from federation.api.resources import CLUSTER_DISRUPTION_BUDGETS, FEDERATED_CLUSTERS
 from federation.apimachinery.resources import Object
-from federation.planning.failover.clusterbudgets import Blocked, DisruptionBudgets, budgeted_clusters, disruptions_of
+from federation.planning.changehold import Hold
+from federation.planning.failover.clusterbudgets import DisruptionBudgets, budgeted_clusters, disruptions_of
 from federation.runtime.controller import Key, key_of
 from federation.runtime.informers import Informers
 
@@ -29,7 +30,7 @@ class WaitingForBudgets:
         self._budgets.add_handler(lambda _old, _new: self.retry())
         await self._budgets.wait_synced()
 
-    def budgets(self, key: Key, now: datetime, frozen: Mapping[str, Blocked]) -> DisruptionBudgets | None:
+    def budgets(self, key: Key, now: datetime, frozen: Mapping[str, Hold]) -> DisruptionBudgets | None:
         """Return what is left of the budgets for this rollout, None if there are none and nothing is frozen."""
         budgets = self._budgets.list()
         if not budgets:

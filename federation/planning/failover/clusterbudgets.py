@@ -19,6 +19,7 @@ from typing import Any
 from federation.apimachinery.clock import parse_rfc3339, to_rfc3339
 from federation.apimachinery.selectors import EVERYTHING, Selector, SelectorError, compile_label_selector
 from federation.planning.accounts.usage import Limit, Scope, Usage
+from federation.planning.changehold import Hold
 from federation.planning.failover.departure import evicting_of
 from federation.planning.failover.halts import state_of
 from federation.planning.windows import MALFORMED, is_open, next_opening
@@ -26,15 +27,6 @@ from federation.planning.windows import MALFORMED, is_open, next_opening
 _MALFORMED = (SelectorError, *MALFORMED)
 WAVE_MAX = timedelta(hours=1)
 """For how long a wave makes a cluster unavailable to others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Blocked:
-    """A budget that does not allow a drain, and the reason; `until`: when to ask again, None for a change of it."""
-
-    budget: str
-    message: str
-    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +98,7 @@ class DisruptionBudgets:
         clusters: Iterable[BudgetedCluster],
         budgets: Iterable[Mapping[str, Any]],
         now: datetime,
-        frozen: Mapping[str, Blocked] | None = None,
+        frozen: Mapping[str, Hold] | None = None,
         *,
         drained: str = "",
     ) -> None:
@@ -129,7 +121,7 @@ class DisruptionBudgets:
             self._taken.add(name)
             self._count(name, 1)
 
-    def find_blocked(self, name: str) -> Blocked | None:
+    def find_blocked(self, name: str) -> Hold | None:
         """Return the first budget, by name, that does not allow to disrupt this cluster now."""
         cluster = self._clusters.get(name)
         if cluster is None or not cluster.is_ready:
@@ -147,7 +139,7 @@ class DisruptionBudgets:
             if name in budget.selected:
                 self._usage.add(budget.name, _ONE, sign)
 
-    def _judge(self, budget: "_Budget") -> Blocked | None:
+    def _judge(self, budget: "_Budget") -> Hold | None:
         """Return why a budget allows no further cluster, None if it does. Tenants see it, so it names no cluster."""
         if budget.closed is not None:
             return budget.closed
@@ -156,7 +148,7 @@ class DisruptionBudgets:
             return None
         text = f"{excess.others} of {len(budget.selected)} clusters are unavailable already"
         message = f"ClusterDisruptionBudget {budget.name} allows {excess.hard} unavailable clusters; {text}"
-        return Blocked(budget.name, message, self._first_end)
+        return Hold(budget.name, message, self._first_end)
 
 
 _CLUSTERS = "clusters"
@@ -170,7 +162,7 @@ class _Budget:
     name: str
     selected: Collection[str]
     limit: Limit
-    closed: Blocked | None
+    closed: Hold | None
 
 
 def _read(budget: Mapping[str, Any], clusters: Mapping[str, BudgetedCluster], now: datetime) -> _Budget:
@@ -182,13 +174,13 @@ def _read(budget: Mapping[str, Any], clusters: Mapping[str, BudgetedCluster], no
         closed = _closed(name, spec, now)
         return _Budget(name, selected, Limit(_resolve(spec.get("maxUnavailable"), len(selected))), closed)
     except _MALFORMED as error:
-        closed = Blocked(name, f"ClusterDisruptionBudget {name} is malformed: {error}")
+        closed = Hold(name, f"ClusterDisruptionBudget {name} is malformed: {error}")
         return _Budget(name, selected, Limit(None), closed)
 
 
 def find_blocked(
     name: str, clusters: Iterable[BudgetedCluster], budgets: Iterable[Mapping[str, Any]], now: datetime
-) -> Blocked | None:
+) -> Hold | None:
     """Return the first ClusterDisruptionBudget, by name, that does not allow to drain this cluster now.
 
     The cluster may have the drain taint already: then disruptions that have begun count, and earlier ones.
@@ -200,14 +192,14 @@ def _name(budget: Mapping[str, Any]) -> str:
     return str(budget["metadata"]["name"])
 
 
-def _closed(label: str, spec: Mapping[str, Any], now: datetime) -> Blocked | None:
+def _closed(label: str, spec: Mapping[str, Any], now: datetime) -> Hold | None:
     """Return that none of the budget's windows is open, None if one is or if it has none."""
     windows = spec.get("windows") or ()
     if not windows or any(is_open(window, now) for window in windows):
         return None
     opens = min((at for window in windows if (at := next_opening(window, now)) is not None), default=None)
     text = f"its next window opens at {to_rfc3339(opens)}" if opens is not None else "it has no further window"
-    return Blocked(label, f"ClusterDisruptionBudget {label} allows no disruption now: {text}", opens)
+    return Hold(label, f"ClusterDisruptionBudget {label} allows no disruption now: {text}", opens)
 
 
 def _selector(spec: Mapping[str, Any]) -> Selector:

@@ -12,9 +12,10 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery.clock import from_rfc3339, to_rfc3339
+from federation.planning.changehold import Hold
 from federation.planning.clusters.ruledtaints import ruled_taints, taint_id
 from federation.planning.failover.evictionrecord import Stay, StayReason
-from federation.planning.failover.halts import Halt, state_of
+from federation.planning.failover.halts import state_of
 from federation.planning.failover.tolerance import FailoverMode, FailoverRules, Tolerance
 
 _LOST = frozenset((names.TAINT_NOT_READY, names.TAINT_UNREACHABLE))
@@ -78,7 +79,7 @@ def stay_of(
     evicting: Evicting,
     tolerance: Tolerance,
     rules: FailoverRules,
-    halt: Halt | None,
+    halt: Hold | None,
     now: datetime,
     *,
     settle_s: float,

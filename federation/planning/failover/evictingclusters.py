@@ -10,9 +10,10 @@ from typing import Any, Protocol
 
 from federation.api import names
 from federation.apimachinery import conditions
-from federation.planning.failover.clusterbudgets import Blocked, budgeted_clusters, disruptions_of, find_blocked
+from federation.planning.changehold import Hold
+from federation.planning.failover.clusterbudgets import budgeted_clusters, disruptions_of, find_blocked
 from federation.planning.failover.departure import Evicting, evicting_of
-from federation.planning.failover.halts import Halt, HaltOptions, HaltReason, next_halt, state_of, states_of
+from federation.planning.failover.halts import HaltOptions, HaltReason, next_halt, state_of, states_of
 
 Object = Mapping[str, Any]
 
@@ -56,11 +57,11 @@ class EvictingClusters:
         self._evicting: dict[str, Evicting] = {}
         self._disruptions: dict[tuple[str, str], Mapping[str, datetime]] = {}
         """The clusters that waves of rollouts are changing, by rollout."""
-        self._blocked: dict[str, tuple[datetime, Blocked | None]] = {}
+        self._blocked: dict[str, tuple[datetime, Hold | None]] = {}
         """The last answer of the ClusterDisruptionBudgets about a drained cluster, with its time."""
         self._begun: set[str] = set()
         """The clusters whose drain the budgets have allowed."""
-        self._halt: Halt | None = None
+        self._halt: Hold | None = None
         self._is_stale = True
 
     def on_cluster(self, old: Object | None, new: Object | None) -> None:
@@ -84,7 +85,7 @@ class EvictingClusters:
         stated = conditions.find((cluster.get("status") or {}).get("conditions"), names.EVICTION_ALLOWED) or {}
         if stated.get("status") == "False":
             # The end of the halt is not known, so it ends now.
-            self._halt = self._halt or Halt(HaltReason.MAJORITY, "")
+            self._halt = self._halt or Hold(HaltReason.MAJORITY, "")
         elif stated and evicting is not None and evicting.is_drained and evicting.is_ready:
             self._begun.add(evicting.name)
 
@@ -97,7 +98,7 @@ class EvictingClusters:
         """The clusters that replicas leave."""
         return self._evicting
 
-    def halt(self, now: datetime) -> Halt | None:
+    def halt(self, now: datetime) -> Hold | None:
         """Return the halt that holds now."""
         if self._is_stale or self._halt is not None:
             states = states_of(self._clusters.list())
@@ -121,7 +122,7 @@ class EvictingClusters:
             self._blocked.clear()
         return before != after
 
-    def blocked(self, name: str, now: datetime) -> Blocked | None:
+    def blocked(self, name: str, now: datetime) -> Hold | None:
         """Return which ClusterDisruptionBudget does not allow the drain of a cluster now, None if all of them do."""
         asked_at, known = self._blocked.get(name, (None, None))
         if asked_at is None or (now - asked_at).total_seconds() >= _BUDGETS_S:

@@ -16,6 +16,7 @@ from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.amounts import first_of
 from federation.apimachinery.clock import from_rfc3339, to_rfc3339
+from federation.planning.changehold import Hold
 from federation.planning.clusters.health import is_lost
 
 _NAMED_MAX = 5
@@ -40,15 +41,6 @@ class HaltReason(StrEnum):
     NETWORK = "NetworkSuspected"
     SETTLING = "Settling"
     NOT_LOST = "NotLost"
-
-
-@dataclass(frozen=True, slots=True)
-class Halt:
-    """Why nothing may leave; `until` is set for SETTLING only."""
-
-    reason: HaltReason
-    message: str
-    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +82,15 @@ def states_of(clusters: Iterable[Mapping[str, Any]]) -> list[ClusterState]:
 
 
 def next_halt(
-    previous: Halt | None, states: Sequence[ClusterState], now: datetime, options: HaltOptions
-) -> Halt | None:
+    previous: Hold | None, states: Sequence[ClusterState], now: datetime, options: HaltOptions
+) -> Hold | None:
     """Return the halt that holds now, None if replicas may leave; `previous` is the halt that held until now."""
     found = _find(states, options)
     if found is not None or previous is None:
         return found
     if previous.until is None:
         until = now + timedelta(seconds=options.settle_s)
-        return Halt(HaltReason.SETTLING, f"enough clusters are back; evictions resume at {to_rfc3339(until)}", until)
+        return Hold(HaltReason.SETTLING, f"enough clusters are back; evictions resume at {to_rfc3339(until)}", until)
     return previous if now < previous.until else None
 
 
@@ -117,7 +109,7 @@ def fault_of(cluster: Mapping[str, Any]) -> str:
     return str(ready.get("message") or state.reason)
 
 
-def _find(states: Sequence[ClusterState], options: HaltOptions) -> Halt | None:
+def _find(states: Sequence[ClusterState], options: HaltOptions) -> Hold | None:
     lost = [state for state in states if state.is_lost]
     if len(states) < 2 or not lost:  # with one cluster there is no other one to move to
         return None
@@ -125,9 +117,9 @@ def _find(states: Sequence[ClusterState], options: HaltOptions) -> Halt | None:
     spread_s = (times[-1] - times[0]).total_seconds()
     if all(state.ready == "Unknown" for state in states) and spread_s <= options.probe_period_s:
         text = f"all {len(states)} clusters stopped answering within {options.probe_period_s:g} s"
-        return Halt(HaltReason.NETWORK, f"{text}: the control plane's own network is the likelier cause")
+        return Hold(HaltReason.NETWORK, f"{text}: the control plane's own network is the likelier cause")
     if len(lost) > options.share * len(states):
         named = first_of([state.name for state in lost], _NAMED_MAX)
         text = f"{len(lost)} of {len(states)} clusters are lost ({named})"
-        return Halt(HaltReason.MAJORITY, f"{text}, more than {options.share:.0%}")
+        return Hold(HaltReason.MAJORITY, f"{text}, more than {options.share:.0%}")
     return None

@@ -16,6 +16,7 @@ from typing import Any
 
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.selectors import EVERYTHING, Selector, SelectorError, compile_label_selector
+from federation.planning.changehold import Hold
 from federation.planning.freezes.names import FREEZE_EXCEPTIONS
 from federation.planning.guard.losses import held_placement, lost_clusters
 from federation.planning.windows import MALFORMED, end_of, is_open
@@ -31,15 +32,6 @@ class Change(StrEnum):
     EVICTIONS = "Evictions"
     MOVES = "Moves"
     UPDATES = "Updates"
-
-
-@dataclass(frozen=True, slots=True)
-class Frozen:
-    """The freeze that holds a change, what people read, and when it ends; None for a malformed one."""
-
-    freeze: str
-    message: str
-    until: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +101,7 @@ def find_frozen(
     labels: Mapping[str, str],
     change: Change,
     now: datetime,
-) -> Frozen | None:
+) -> Hold | None:
     """Return the freeze that holds a change of an object in a cluster with these labels for longest, None for none.
 
     Of several that end at the same time, it is the first.
@@ -119,14 +111,14 @@ def find_frozen(
         if not freeze.concerns(namespace, name, labels, change):
             continue
         if freeze.problem:
-            return Frozen(freeze.name, f"ChangeFreeze {freeze.name} is malformed: {freeze.problem}", None)
+            return Hold(freeze.name, f"ChangeFreeze {freeze.name} is malformed: {freeze.problem}", None)
         if (until := freeze.end(now)) is not None:
             holding.append((until, freeze))
     if not holding:
         return None
     until, freeze = max(holding, key=itemgetter(0))
     message = f"ChangeFreeze {freeze.name} holds {freeze.end_text(until)}: {freeze.reason}"
-    return Frozen(freeze.name, message, until)
+    return Hold(freeze.name, message, until)
 
 
 def moved_clusters(
@@ -146,10 +138,10 @@ def find_frozen_move(
     before: Mapping[str, int | None],
     after: Mapping[str, int | None],
     wanted: int | None,
-    find: Callable[[str, Change], Frozen | None],
+    find: Callable[[str, Change], Hold | None],
     *,
     is_evicting: bool,
-) -> Frozen | None:
+) -> Hold | None:
     """Return the freeze that holds the move of a decision as a whole, None if nothing moves or nothing holds it.
 
     `find` returns the freeze that holds a change of the object in a cluster.

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from federation.planning.freezes.changefreeze import Change, Freeze, Frozen, compile_freeze, find_frozen
+from federation.planning.changehold import Hold
+from federation.planning.freezes.changefreeze import Change, Freeze, compile_freeze, find_frozen
 
 
 class FreezeIndex:
@@ -28,12 +29,12 @@ class FreezeIndex:
 
     def find(
         self, federated: Mapping[str, Any], labels: Mapping[str, str], change: Change, now: datetime
-    ) -> Frozen | None:
+    ) -> Hold | None:
         """Return the freeze that holds a change of the object in a cluster with these labels, None for none."""
         name, namespace = federated["spec"]["template"]["metadata"]["name"], federated["metadata"].get("namespace", "")
         return find_frozen(self._freezes.values(), namespace, name, labels, change, now)
 
 
-def left_s(frozen: Frozen, now: datetime, retry_s: float = 60.0) -> float:
+def left_s(frozen: Hold, now: datetime, retry_s: float = 60.0) -> float:
     """Return for how many seconds a freeze holds, or when to look at a malformed one again."""
     return retry_s if frozen.until is None else max(0.1, (frozen.until - now).total_seconds())

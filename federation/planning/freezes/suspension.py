@@ -22,15 +22,6 @@ _MALFORMED = (SelectorError, ValueError, TypeError, KeyError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True)
-class Suspended:
-    """The message about a suspension that holds now, and its end; None if it has none."""
-
-    message: str
-    until: datetime | None
-    is_cluster_wide: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class _Objects:
     """Objects by kind in any version, name and labels; "" stands for any name."""
 
@@ -119,7 +110,7 @@ def find_suspended(
     now: datetime,
     *,
     only_cluster_wide: bool = False,
-) -> Suspended | None:
+) -> Suspension | None:
     """Return the suspension that holds the object in the cluster for longest, None for none.
 
     With `only_cluster_wide`, those of administrators alone: the answer about a removal.
@@ -133,8 +124,7 @@ def find_suspended(
     ]
     if not found:
         return None
-    longest = max(found, key=lambda each: (each.until is None, each.until or now, each.title))
-    return Suspended(longest.message, longest.until, is_cluster_wide=longest.is_cluster_wide)
+    return max(found, key=lambda each: (each.until is None, each.until or now, each.title))
 
 
 def _describe(until: datetime | None) -> str:

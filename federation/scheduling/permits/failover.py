@@ -12,6 +12,7 @@ from msgspec import structs
 
 from federation.api import names
 from federation.apimachinery.resources import POD_DISRUPTION_BUDGETS
+from federation.planning.changehold import Hold
 from federation.planning.failover import eviction
 from federation.planning.failover.departure import stay_of, stay_of_volumes
 from federation.planning.failover.evictionrecord import (
@@ -21,7 +22,6 @@ from federation.planning.failover.evictionrecord import (
     eviction_record,
     eviction_text,
 )
-from federation.planning.failover.halts import Halt
 from federation.planning.failover.podbudgets import unavailable_max
 from federation.planning.failover.tolerance import Tolerance
 from federation.planning.federatedobject.finished import evidence_by_cluster
@@ -194,7 +194,7 @@ def _mark(waiting: set[tuple[str, str]], proposal: Proposal, *, is_waiting: bool
         waiting.discard(proposal.key)
 
 
-def _stay(proposal: Proposal, name: str, allowed: Tolerance, halt: Halt | None) -> Stay | None:
+def _stay(proposal: Proposal, name: str, allowed: Tolerance, halt: Hold | None) -> Stay | None:
     evictions, rules, now = proposal.world.evictions, proposal.due.policy.failover, proposal.now
     evicting = evictions.clusters.by_name[name]
     blocked = evictions.clusters.blocked(name, now) if evicting.is_drained else None

@@ -2,7 +2,8 @@
 
 from functools import partial
 
-from federation.planning.freezes.changefreeze import Change, Frozen, find_frozen_move
+from federation.planning.changehold import Hold
+from federation.planning.freezes.changefreeze import Change, find_frozen_move
 from federation.planning.freezes.freezeindex import left_s
 from federation.planning.guard.losses import held_placement, lost_clusters
 from federation.scheduling.answers import Wait
@@ -36,7 +37,7 @@ class NotFrozen(Permit):
         )
 
 
-def _find(proposal: Proposal) -> Frozen | None:
+def _find(proposal: Proposal) -> Hold | None:
     """Return the freeze that holds the move, None if nothing moves or nothing holds it."""
     if not proposal.world.freezes:
         return None
@@ -46,7 +47,7 @@ def _find(proposal: Proposal) -> Frozen | None:
     return find_frozen_move(before, after, unit.desired_replicas, find, is_evicting=bool(evicted))
 
 
-def _find_in(proposal: Proposal, cluster: str, change: Change) -> Frozen | None:
+def _find_in(proposal: Proposal, cluster: str, change: Change) -> Hold | None:
     found = proposal.world.clusters.snapshot().by_name.get(cluster)
     labels = {} if found is None else found.labels
     return proposal.world.freezes.find(proposal.attempt.federated, labels, change, proposal.now)

@@ -18,7 +18,8 @@ from federation.apimachinery.errors import Bug
 from federation.features.waves.rules.newcomers import approve, remember_replaced, track
 from federation.features.waves.rules.objectivegate import Judged, ObjectivesDue, soaked, to_due
 from federation.features.waves.rules.wavetime import count_time, dues, with_half_left
-from federation.planning.failover.clusterbudgets import Blocked, DisruptionBudgets
+from federation.planning.changehold import Hold
+from federation.planning.failover.clusterbudgets import DisruptionBudgets
 from federation.planning.waves.waverecord import (
     PHASES,
     ClusterRecord,
@@ -117,7 +118,7 @@ def plan_waves(
         record = _fail(record, rolls_back=True, reason=record.reason or "rolled back by a user")
     if record.phase is Phase.STOPPED:
         record = _continue_stopped(record, rules, observed, wishes, http_problem, now)
-    held: dict[str, Blocked] = {}
+    held: dict[str, Hold] = {}
     if record.phase is Phase.PROGRESSING:
         record, waits, is_approval_needed, due_s = _progress(
             record, rules, observed, wishes, now, http_problem, held, budgets or DisruptionBudgets((), (), now), judged
@@ -248,7 +249,7 @@ def _progress(
     wishes: Wishes,
     now: datetime,
     http_problem: str,
-    held: dict[str, Blocked],
+    held: dict[str, Hold],
     budgets: DisruptionBudgets,
     judged: Judged | None,
 ) -> tuple[Record, str, bool, float | None]:
@@ -336,7 +337,7 @@ def _start_clusters(
     wave: Wave,
     rules: Rules,
     observed: Mapping[str, Observed],
-    held: dict[str, Blocked],
+    held: dict[str, Hold],
     budgets: DisruptionBudgets,
     now: datetime,
 ) -> Record:
@@ -366,7 +367,7 @@ def _start_clusters(
             held[name] = blocked
             continue
         if wave.at_a_time is not None and len(unsettled) >= wave.at_a_time and seen.live != cluster.target:
-            held[name] = Blocked("", f"at most {wave.at_a_time} clusters of wave {wave.name} change at a time", None)
+            held[name] = Hold("", f"at most {wave.at_a_time} clusters of wave {wave.name} change at a time", None)
             continue
         budgets.take(name)
         unsettled.add(name)

@@ -12,7 +12,8 @@ from federation.apimachinery.errors import Bug
 from federation.features.waves.rules import waveplan
 from federation.features.waves.rules.report import to_status
 from federation.features.waves.rules.waveplan import Plan, plan_waves
-from federation.planning.failover.clusterbudgets import Blocked, BudgetedCluster, DisruptionBudgets
+from federation.planning.changehold import Hold
+from federation.planning.failover.clusterbudgets import BudgetedCluster, DisruptionBudgets
 from federation.planning.waves import waverecord
 from federation.planning.waves.rolloutstatus import record_of, waiting_wave
 from federation.planning.waves.waverecord import Observed, Phase, Record
@@ -48,7 +49,7 @@ class Simulation:
         self.labels: Mapping[str, Mapping[str, str]] = {}
         self.http, self.was_away = "", False
         self.budgets: list[Mapping[str, Any]] = []
-        self.frozen: dict[str, Blocked] = {}
+        self.frozen: dict[str, Hold] = {}
         self.elsewhere: Mapping[str, datetime] = {}
         self.record = Record()
         self.plan: Plan = self.step()
@@ -578,7 +579,7 @@ def test_a_cluster_that_joins_with_the_earlier_template_changes_in_an_empty_wave
 
 def test_a_frozen_cluster_does_not_start_and_its_timeout_does_not_run() -> None:
     simulation = Simulation()
-    simulation.frozen = {"a": Blocked("sale", "ChangeFreeze sale holds", NOW + timedelta(days=2))}
+    simulation.frozen = {"a": Hold("sale", "ChangeFreeze sale holds", NOW + timedelta(days=2))}
     plan = simulation.change("v2")
     assert plan.waits == "wave canary: a: ChangeFreeze sale holds"
     assert plan.requeue_after_s == 2 * 86400
@@ -591,7 +592,7 @@ def test_a_frozen_cluster_does_not_start_and_its_timeout_does_not_run() -> None:
 
 def test_a_cluster_that_a_freeze_met_between_approval_and_delivery_starts_again_after_it() -> None:
     simulation = Simulation()
-    simulation.frozen = {"a": Blocked("sale", "ChangeFreeze sale holds")}
+    simulation.frozen = {"a": Hold("sale", "ChangeFreeze sale holds")}
     simulation.wanted = dict.fromkeys(simulation.live, "v2")
     simulation.frozen, held = {}, simulation.frozen
     simulation.live = dict.fromkeys(simulation.live, "v1")

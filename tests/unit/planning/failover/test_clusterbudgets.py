@@ -220,4 +220,4 @@ def test_of_several_budgets_the_first_by_name_is_the_reason() -> None:
     budgets = [{**_budget(0), "metadata": {"name": name}} for name in ("late", "early")]
     blocked = find_blocked("a", THREE, budgets, NOW)
     assert blocked is not None
-    assert blocked.budget == "early"
+    assert blocked.reason == "early"

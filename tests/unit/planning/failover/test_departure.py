@@ -7,15 +7,16 @@ import pytest
 
 from federation.api import names
 from federation.apimachinery.clock import to_rfc3339
+from federation.planning.changehold import Hold
 from federation.planning.failover.departure import evicting_of, not_lost, stay_of
 from federation.planning.failover.evictionrecord import StayReason
-from federation.planning.failover.halts import Halt, HaltReason, halt_of
+from federation.planning.failover.halts import HaltReason, halt_of
 from federation.planning.failover.tolerance import FailoverMode, FailoverRules, Tolerance
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FREE = Tolerance(may_leave=True, grace_s=0.0)
 RULES = FailoverRules()
-HALT = Halt(HaltReason.MAJORITY, "most clusters are lost")
+HALT = Hold(HaltReason.MAJORITY, "most clusters are lost")
 
 
 def _ago(seconds: float) -> str:
@@ -31,7 +32,7 @@ def _cluster(*keys: str, ready: str = "Unknown", added_s: float = 60, changed_s:
     }
 
 
-def _stay(cluster: dict[str, Any], tolerance: Tolerance = FREE, halt: Halt | None = None, **more: Any) -> str:
+def _stay(cluster: dict[str, Any], tolerance: Tolerance = FREE, halt: Hold | None = None, **more: Any) -> str:
     evicting = evicting_of(cluster)
     assert evicting is not None
     found = stay_of(evicting, tolerance, more.pop("rules", RULES), halt, NOW, settle_s=15.0, **more)

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from federation.planning.failover.halts import ClusterState, Halt, HaltOptions, HaltReason, next_halt, state_of
+from federation.planning.changehold import Hold
+from federation.planning.failover.halts import ClusterState, HaltOptions, HaltReason, next_halt, state_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OPTIONS = HaltOptions()
@@ -62,7 +63,7 @@ def test_evictions_resume_a_moment_after_the_halt() -> None:
     settling = next_halt(halt, states("True", "True"), NOW, OPTIONS)
     until = NOW + timedelta(seconds=15)
     text = "enough clusters are back; evictions resume at 2026-01-01T00:00:15Z"
-    assert settling == Halt(HaltReason.SETTLING, text, until)
+    assert settling == Hold(HaltReason.SETTLING, text, until)
     assert next_halt(settling, states("True", "True"), until - timedelta(seconds=1), OPTIONS) == settling
     assert next_halt(settling, states("True", "True"), until, OPTIONS) is None
     again = next_halt(settling, states("Unknown", "Unknown"), NOW, OPTIONS)
