@@ -5,6 +5,7 @@ Importing this module imports httpx; see `webhookclient.py`.
 
 import asyncio
 import os
+import re
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
@@ -84,6 +85,10 @@ class _PublicBackend(httpcore.AnyIOBackend):
         raise problem or httpcore.ConnectError("the name has no address")
 
 
+_TARGET = re.compile(r"^[^/?#]*//[^/?#]*")
+"""Scheme and authority of a URL; what is requested comes after them."""
+
+
 async def _resolve(host: str, port: int) -> list[str]:
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -104,10 +109,8 @@ def to_request(
     extensions: dict[str, object] = {"timeout": {"connect": connect_s}, "reached": reached}
     if connection.tls_server_name:
         extensions["sni_hostname"] = connection.tls_server_name
-    _, _, rest = connection.server.partition("://")
-    if "/" in rest:
-        target = "/" + rest.split("#", 1)[0].split("/", 1)[1]
-        extensions["target"] = target.encode("ascii")
+    if target := _TARGET.sub("", connection.server).partition("#")[0]:
+        extensions["target"] = (target if target.startswith("/") else f"/{target}").encode("ascii")
     return httpx.Request(method, connection.server, headers=list(headers), content=body, extensions=extensions)
 
 

@@ -1,7 +1,8 @@
 """Rules for clusters: taints and remedies follow what holds in a cluster, and moves obey failover's limits."""
 
+import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import orjson
@@ -30,8 +31,9 @@ TAINT = {"key": "network", "value": "sick", "effect": "NoExecute"}
 class Receiver:
     """A service that remedies tell; it refuses the first requests."""
 
-    def __init__(self, refusals: int = 0) -> None:
+    def __init__(self, refusals: int = 0, meanwhile: Callable[[], Awaitable[object]] | None = None) -> None:
         self.refusals = refusals
+        self.meanwhile = meanwhile
         self.told: list[Mapping[str, Any]] = []
 
     async def get(self, connection: Connection, headers: Mapping[str, str], *, timeout_s: float) -> WebhookResponse:
@@ -43,6 +45,9 @@ class Receiver:
         assert headers["Content-Type"] == "application/json"
         assert timeout_s == 10
         assert connection.server == "https://ops.example/hook"
+        if self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
         if self.refusals:
             self.refusals -= 1
             return WebhookResponse(503)
@@ -179,6 +184,29 @@ async def test_a_remedy_tells_a_service_until_it_answers() -> None:
             ("net", "east", "Cleared"),
         ]
         assert receiver.told[0]["message"] == "look at it"
+
+
+async def test_a_rule_may_come_while_a_service_is_told() -> None:
+    receiver = Receiver()
+    async with a_world(members=("east", "west"), gates=receiver) as world:
+
+        async def meanwhile() -> None:
+            other = a_rule(
+                REMEDIES, actions=[{"type": "Cordon"}], when=[{"clusterLabels": {"matchLabels": {"no": "cluster"}}}]
+            )
+            await world.create(REMEDIES, {**other, "metadata": {"name": "other"}})
+            for _ in range(200):  # the controller reads the rule
+                await asyncio.sleep(0)
+
+        receiver.meanwhile = meanwhile
+        await running(world)
+        hook = {"type": "Webhook", "message": "look at it", "webhook": {"url": "https://ops.example/hook"}}
+        await world.create(REMEDIES, a_rule(REMEDIES, actions=[hook], holdSeconds=0, clearSeconds=0))
+        await label(world, "east", "sick")
+        await world.pass_time(10)
+        assert [each["state"] for each in receiver.told] == ["Active"]
+        await world.pass_time(300)
+        assert len(receiver.told) == 1, "it is told once"
 
 
 async def test_the_rules_of_the_reference_do_what_it_says() -> None:

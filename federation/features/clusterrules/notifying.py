@@ -51,7 +51,7 @@ class Notifier:
             return DONE
         entries, failed = record_of(cluster), False
         told: dict[str, Entry] = {}
-        for rule in self._rules():
+        for rule in tuple(self._rules()):  # rules come and go while a request is under way
             entry = entries.get(rule.name, Entry())
             if not rule.webhooks or not entry.news:
                 continue

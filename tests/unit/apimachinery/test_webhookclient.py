@@ -27,12 +27,16 @@ async def calls() -> AsyncIterator[WebhookClient]:
 
 
 @asynccontextmanager
-async def a_server(answer: bytes, context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """Serve one fixed answer, b"" for silence; yields `host:port`."""
+async def a_server(
+    answer: bytes, context: ssl.SSLContext | None = None, received: asyncio.Future[bytes] | None = None
+) -> AsyncIterator[str]:
+    """Serve one fixed answer, b"" for silence; yields `host:port`. `received` gets the first request."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await reader.readuntil(b"\r\n\r\n")
+            request = await reader.readuntil(b"\r\n\r\n")
+            if received is not None:
+                received.set_result(request)
             if not answer:
                 await reader.read()
             writer.write(answer)
@@ -102,6 +106,27 @@ async def test_an_unusable_url_is_reported(calls: WebhookClient, url: str) -> No
     answer = await calls.post(Connection(url), b"", {}, timeout_s=60)
     assert answer.status == 0
     assert answer.error
+
+
+@pytest.mark.parametrize(
+    ("rest", "requested"),
+    [
+        ("", "/"),
+        ("/", "/"),
+        ("/a/../b?x=1#part", "/a/../b?x=1"),
+        ("?to=/a", "/?to=/a"),
+        ("#/part", "/"),
+        ("?a=b#/c", "/?a=b"),
+    ],
+)
+async def test_path_and_query_are_sent_as_they_are_without_the_fragment(
+    calls: WebhookClient, rest: str, requested: str
+) -> None:
+    received = asyncio.get_running_loop().create_future()
+    async with a_server(OK, received=received) as address:
+        answer = await calls.get(Connection(f"http://{address}{rest}"), {}, timeout_s=60)
+    assert (answer.status, answer.error) == (200, "")
+    assert (await received).split(b" ")[1].decode() == requested
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
