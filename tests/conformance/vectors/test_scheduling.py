@@ -87,7 +87,7 @@ def test_scheduling_unit(case: dict[str, Any]) -> None:
         case "replicas_strategy_from_policy":
             assert unit_of(given["policy"], {}).strategy == (expected.get("replicasStrategy") or "Spread")
         case _:
-            priorities = unit_of({"spec": {}}, given["annotations"]).priorities
+            priorities = unit_of({"spec": {}}, given["annotations"]).preferences.priorities
             assert (priorities or {}, priorities is not None) == (expected["priorities"], expected["found"])
 
 
