@@ -2,7 +2,7 @@
 
 The numbers at the paths of the FederatedTypeConfig and those of `_COUNTS` are summed, the conditions merged. Of all
 other fields those are kept that are equal in every cluster; in one cluster that is the whole status. Of an object that
-no cluster has any more the numbers are zero and the conditions unknown, and no other field is left.
+no cluster has any more the numbers are zero and the conditions unknown; other fields may be a user's, and stay.
 """
 
 from collections.abc import Iterable, Mapping
@@ -70,7 +70,7 @@ def _nowhere(source: Mapping[str, Any], counted: Iterable[str], context: Context
     previous = status_of(source)
     if not previous or is_finished(kind_of(source), source):
         return None
-    status: Object = dict.fromkeys((field for field in sorted(counted) if field in previous), 0)
+    status: Object = {**previous, **dict.fromkeys((field for field in sorted(counted) if field in previous), 0)}
     held = [each for each in previous.get("conditions") or () if isinstance(each, Mapping) and each.get("type")]
     unknown = [
         {"type": each["type"], "status": "Unknown", "reason": names.REASON_NOT_PLACED, "message": context.nowhere}

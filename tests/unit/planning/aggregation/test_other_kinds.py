@@ -351,11 +351,14 @@ def test_a_daemon_set_that_no_cluster_has_is_not_rolled_out() -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ({"size": 3, "state": "Running", "observedGeneration": 3}, {"size": 0}),
+        (
+            {"size": 3, "state": "Running", "observedGeneration": 3},
+            {"size": 0, "observedGeneration": 3, "state": "Running"},
+        ),
         ({"conditions": [RUNNING]}, {"conditions": [{**UNKNOWN, "lastTransitionTime": STAMP}]}),
         ({}, None),
     ],
-    ids=["numbers are zero, all else is gone", "conditions are unknown", "it never ran"],
+    ids=["numbers are zero, all else stays", "conditions are unknown", "it never ran"],
 )
 def test_a_custom_resource_that_no_cluster_has_shows_nothing_that_runs(before: Any, after: Any) -> None:
     nowhere = Context(NOW, is_observed=True, unscheduled_since=NOW, unscheduled="it waits")
