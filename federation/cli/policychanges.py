@@ -3,7 +3,7 @@
 The record is in the status of the policy, and wishes about it are in its `spec.changeRollout`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from federation.apimachinery.clock import to_rfc3339
@@ -12,14 +12,7 @@ from federation.apimachinery.resources import Object, Resource
 from federation.planning.waves.changerules import ChangeRules, current_wave, find_change_rules, waiting_wave
 from federation.planning.waves.policychanges import FIELD, ChangeRecord, ChangeWave, record_of
 from federation.planning.waves.waverecord import Phase
-from federation.planning.waves.wishes import (
-    check_reason,
-    override_reason,
-    to_abortion,
-    to_approval,
-    to_pause,
-    to_return,
-)
+from federation.planning.waves.wishes import check_reason, override_reason, to_approval, to_pause
 from federation.terminal.plaintext import print_document
 from federation.terminal.printing import make_console, print_field, print_rows
 
@@ -55,22 +48,20 @@ async def approve(host: "HTTPClient", resource: Resource, policy: Object, target
     print(f"{target}: wave {wave} of change {record.revision} is approved")
 
 
-async def abort(host: "HTTPClient", resource: Resource, policy: Object, target: str) -> None:
-    """Abort the change."""
+async def end(
+    host: "HTTPClient",
+    resource: Resource,
+    policy: Object,
+    target: str,
+    to_fields: Callable[[int], dict[str, Any]],
+    done: str,
+) -> None:
+    """End the change with these fields, and print what is done."""
     record, _ = _read(policy, target)
     if record.phase not in (Phase.PROGRESSING, Phase.STOPPED):
         raise ConfigurationError(f"{target}: no change is in progress; its state is {record.phase}")
-    await _write(host, resource, policy, to_abortion(record.revision))
-    print(f"{target}: change {record.revision} is aborted")
-
-
-async def roll_back(host: "HTTPClient", resource: Resource, policy: Object, target: str) -> None:
-    """Return all objects to the policy as it was before."""
-    record, _ = _read(policy, target)
-    if record.phase not in (Phase.PROGRESSING, Phase.STOPPED):
-        raise ConfigurationError(f"{target}: no change is in progress; its state is {record.phase}")
-    await _write(host, resource, policy, to_return(record.revision))
-    print(f"{target}: the objects of change {record.revision} return to the policy as it was before")
+    await _write(host, resource, policy, to_fields(record.revision))
+    print(f"{target}: {done.format(record.revision)}")
 
 
 def _read(policy: Object, target: str) -> tuple[ChangeRecord, ChangeRules]:

@@ -5,7 +5,7 @@ Progress in waves comes from the FederatedRollout of the workload, that of other
 history` reads them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -151,7 +151,7 @@ def abort_command(
 ) -> None:
     """Change no other cluster. With onFailure: RollBack, changed clusters return to their earlier template."""
     target = Target(workload, namespace)
-    execute(abort(KubeconfigContext(kubeconfig, context), target))
+    execute(end(KubeconfigContext(kubeconfig, context), target, ABORT))
 
 
 @rollout_command.command("rollback")
@@ -163,7 +163,7 @@ def rollback_command(
 ) -> None:
     """Return what the rollout has changed to what it was before; also after a failure."""
     target = Target(workload, namespace)
-    execute(roll_back(KubeconfigContext(kubeconfig, context), target))
+    execute(end(KubeconfigContext(kubeconfig, context), target, ROLL_BACK))
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,36 +260,41 @@ async def approve(context: KubeconfigContext, target: Target, reason: str) -> No
     print(f"{target.text}: wave {wave} of rollout {revision} is approved")
 
 
-async def abort(context: KubeconfigContext, target: Target) -> None:
-    """Abort the rollout: no other cluster is changed."""
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """A way to end a rollout or a change of a policy: the fields to write, when it makes sense, and what is printed."""
+
+    to_fields: Callable[[int], dict[str, Any]]
+    phases: tuple[Phase, ...]
+    of_rollout: str
+    of_change: str
+
+
+ABORT = _Ending(to_abortion, (Phase.PROGRESSING,), "rollout {} is aborted", "change {} is aborted")
+"""Change no other cluster or object."""
+ROLL_BACK = _Ending(
+    to_return,
+    (Phase.PROGRESSING, Phase.STOPPED),
+    "the clusters of rollout {} return to their earlier template",
+    "the objects of change {} return to the policy as it was before",
+)
+"""Return what was changed to what it was before."""
+
+
+async def end(context: KubeconfigContext, target: Target, ending: _Ending) -> None:
+    """End the rollout of a workload, or the change of a policy."""
     async with context.client() as host:
         resource, workload, read = await _read(host, target)
         if is_policy(resource):
-            await policychanges.abort(host, resource, workload, target.text)
+            await policychanges.end(host, resource, workload, target.text, ending.to_fields, ending.of_change)
             return
         rollout = _present(resource, workload, read, target)
         found = rollout.get("status") or {}
-        if found.get("state") != Phase.PROGRESSING:
+        if found.get("state") not in ending.phases:
             state = found.get("state") or "not known yet"
             raise ConfigurationError(f"{target.text}: no rollout is in progress; its state is {state}")
-        await _write(host, rollout, to_abortion(int(found["revision"])))
-    print(f"{target.text}: rollout {found['revision']} is aborted")
-
-
-async def roll_back(context: KubeconfigContext, target: Target) -> None:
-    """Return all clusters to their earlier template."""
-    async with context.client() as host:
-        resource, workload, read = await _read(host, target)
-        if is_policy(resource):
-            await policychanges.roll_back(host, resource, workload, target.text)
-            return
-        rollout = _present(resource, workload, read, target)
-        found = rollout.get("status") or {}
-        if found.get("state") not in (Phase.PROGRESSING, Phase.STOPPED):
-            state = found.get("state") or "not known yet"
-            raise ConfigurationError(f"{target.text}: no rollout is in progress; its state is {state}")
-        await _write(host, rollout, to_return(int(found["revision"])))
-    print(f"{target.text}: the clusters of rollout {found['revision']} return to their earlier template")
+        await _write(host, rollout, ending.to_fields(int(found["revision"])))
+    print(f"{target.text}: {ending.of_rollout.format(found['revision'])}")
 
 
 async def _write(host: "HTTPClient", rollout: Object, spec: Mapping[str, Any]) -> None:

@@ -40,6 +40,10 @@ class Context:
         """
         return not self.placed and self.unscheduled_since is not None
 
+    def is_unknown(self, members: Members) -> bool:
+        """Return whether nothing is known of the object: no member has it, and a cluster may be on its way."""
+        return not members and not self.is_nowhere
+
     @property
     def nowhere(self) -> str:
         """Say why no cluster has the object."""

@@ -16,7 +16,7 @@ def merge(source: Mapping[str, Any], members: Members, context: Context) -> Obje
 
     A run is a success when it is one in every cluster, so the earliest of the last successes counts.
     """
-    if not members and not context.is_nowhere:
+    if context.is_unknown(members):
         return None
     if not members:
         return {name: time for name in _TIMES if (time := status_of(source).get(name))}

@@ -12,7 +12,7 @@ _OPTIONAL = ("updatedNumberScheduled", "numberAvailable", "numberUnavailable")
 
 def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
     """Return the DaemonSet's status, None without a member object."""
-    if not members and not context.is_nowhere:
+    if context.is_unknown(members):
         return None
     status: Object = {name: total(members, name) for name in _REQUIRED} | sums(members, _OPTIONAL)
     if (generation := observed_generation(source, context)) is not None:

@@ -42,7 +42,7 @@ def merge(source: Mapping[str, Any], members: Members, context: Context) -> Obje
         status["observedGeneration"] = generation
     previous = status_of(source).get("conditions") or []
     progressing = _progressing(members, context)
-    if _is_unplaced(members, context):
+    if not members and context.is_nowhere:
         status["observedGeneration"] = source["metadata"].get("generation", 0)
         progressing = _stuck(source, context)
     if context.rollout_failure:
@@ -71,10 +71,6 @@ def is_stuck(source: Mapping[str, Any], context: Context) -> bool:
 def _is_late(source: Mapping[str, Any], context: Context) -> bool:
     remaining_s = deadline_in_s(source, context.unscheduled_since, context.now)
     return remaining_s is not None and remaining_s <= 0
-
-
-def _is_unplaced(members: Members, context: Context) -> bool:
-    return not members and not context.placed and context.unscheduled_since is not None
 
 
 def _stuck(source: Mapping[str, Any], context: Context) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ _SUMMED = ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPo
 
 def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
     """Return the budget's status, None without a member object."""
-    if not members and not context.is_nowhere:
+    if context.is_unknown(members):
         return None
     status: Object = {name: total(members, name) for name in _SUMMED}
     if (generation := observed_generation(source, context)) is not None:

@@ -11,7 +11,7 @@ _OPTIONAL = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas", "term
 
 def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
     """Return the ReplicaSet's status, None without a member object."""
-    if not members and not context.is_nowhere:
+    if context.is_unknown(members):
         return None
     status: Object = {"replicas": total(members, "replicas")} | sums(members, _OPTIONAL)
     if (generation := observed_generation(source, context)) is not None:

@@ -11,7 +11,7 @@ from federation.planning.aggregation.context import Context, Members, status_of
 
 def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:  # noqa: ARG001  # the same for every kind
     """Return the status with all ingress points, None if nothing is known."""
-    if not members and not context.is_nowhere:
+    if context.is_unknown(members):
         return None
     points: dict[bytes, Any] = {}
     for cluster in sorted(members):

@@ -19,7 +19,7 @@ _OF_MEMBER = ("observedGeneration", "collisionCount")
 
 def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
     """Return the StatefulSet's status, None without a member object."""
-    if not members and not context.is_nowhere:
+    if context.is_unknown(members):
         return None
     if len(members) == 1:
         status = dict(status_of(next(iter(members.values()))))
