@@ -5,7 +5,7 @@ from collections.abc import Collection
 import orjson
 
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.errors import NotFound, UnknownName
+from federation.apimachinery.errors import ConfigurationError, NotFound, UnknownName
 from federation.apimachinery.nearestname import did_you_mean
 from federation.apimachinery.resources import Resource
 from federation.client.client import Client
@@ -29,7 +29,10 @@ async def not_joined(host: Client, name: str) -> UnknownName:
 async def unknown_answer(host: Client, error: NotFound) -> UnknownName:
     """Return the error for an answer that an object does not exist."""
     group, plural, name = (str(error.details.get(key) or "") for key in ("group", "kind", "name"))
-    resource = await ServedKinds(host).named(f"{plural}.{group}" if group else plural)
+    try:
+        resource = await ServedKinds(host).named(f"{plural}.{group}" if group else plural)
+    except ConfigurationError:  # a kind of a member only
+        return UnknownName(error.message)
     return await unknown_object(host, error.message, resource, name)
 
 
