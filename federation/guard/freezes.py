@@ -40,8 +40,8 @@ class Freezes:
     def find_update(self, federated: Object, cluster: str) -> Hold | None:
         """Return the freeze that holds new content in the cluster now, None for none.
 
-        What returns the cluster to the template that it ran before passes, whoever decides it: a rollout that rolls
-        back, or a user who takes a change back. A freeze must not keep a broken one there.
+        A return of the cluster to the template that it ran before passes, by a rollout that rolls back or by a user
+        that takes the change back. A freeze must not keep a broken one there.
         """
         if is_returning(federated, cluster):
             return None

@@ -78,7 +78,7 @@ class KubeconfigContext:
                 if (problem := await find_host_problem(client)) is not None:
                     raise problem from error
                 if isinstance(error, NotFound) and not is_kind_missing(error):
-                    from federation.plans.unknownnames import unknown_answer  # noqa: PLC0415  # as above
+                    from federation.plans.unknownnames import unknown_answer  # noqa: PLC0415  # see the module's docstring
 
                     raise await unknown_answer(client, error) from error
                 raise

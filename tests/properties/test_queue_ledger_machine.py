@@ -4,7 +4,7 @@ The model is that of `test_ledger_machine.py`, with the rounds that admit jobs i
 
 An admission that gets no answer may be on the host already, and what is admitted stays when a limit is lowered. So it
 is written again to the same version of its object until a newer version is seen, also after the limit was lowered: on
-the host that cannot be told from a write that was made before. `check_admitted` compares an admission with the limits
+the host that looks like a write that was made before. `check_admitted` compares an admission with the limits
 of its first write to a version, and lets it pass afterwards for this version only.
 """
 

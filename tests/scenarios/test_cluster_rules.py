@@ -186,7 +186,7 @@ async def test_a_remedy_tells_a_service_until_it_answers() -> None:
         assert receiver.told[0]["message"] == "look at it"
 
 
-async def test_a_rule_may_come_while_a_service_is_told() -> None:
+async def test_a_rule_may_come_while_a_request_is_under_way() -> None:
     receiver = Receiver()
     async with a_world(members=("east", "west"), gates=receiver) as world:
 
@@ -206,7 +206,7 @@ async def test_a_rule_may_come_while_a_service_is_told() -> None:
         await world.pass_time(10)
         assert [each["state"] for each in receiver.told] == ["Active"]
         await world.pass_time(300)
-        assert len(receiver.told) == 1, "it is told once"
+        assert len(receiver.told) == 1, "the service gets one request"
 
 
 async def test_the_rules_of_the_reference_do_what_it_says() -> None:

@@ -115,7 +115,7 @@ class HiddenContent:
         group, _, version = str(about.get("apiVersion") or "").rpartition("/")
         info = self._kinds.served(group, version, str(about.get("kind") or ""))
         if info is None:
-            return True  # nobody without all rights has rights on a kind that is not served
+            return True  # no role has rights on a kind that is not served, but one with all rights
         resource = info.resource
         if resource.namespaced:
             return False

@@ -61,7 +61,7 @@ async def _all(host: "HTTPClient", namespace: str) -> dict[str, float]:
     """Return the members, and how long each may be silent."""
     try:
         clusters = {str(item["metadata"]["name"]): item for item in (await host.list(FEDERATED_CLUSTERS)).items}
-        names = {name: _LITTLE_PATIENCE_S if _is_silent(clusters[name]) else _PATIENCE_S for name in sorted(clusters)}
+        patience = {name: _usual_s(clusters[name]) for name in sorted(clusters)}
     except Forbidden as refusal:
         if not namespace:
             raise Forbidden(f"{refusal.message}; name a namespace that you have a role in, with -n") from refusal
@@ -69,17 +69,17 @@ async def _all(host: "HTTPClient", namespace: str) -> dict[str, float]:
             found: Any = await get_json(host, _CLUSTERS, {"namespace": namespace})
         except Forbidden as second:
             raise Forbidden(f"{refusal.message}; {second.message}") from second
-        names = {str(item["name"]): _PATIENCE_S for item in found.get("items") or ()}
-        if not names:
+        patience = {str(item["name"]): _PATIENCE_S for item in found.get("items") or ()}
+        if not patience:
             raise ConfigurationError(f"nothing of namespace {namespace} is placed in a cluster") from refusal
-    if not names:
+    if not patience:
         raise ConfigurationError("no member clusters; add one with: fedctl join NAME --kubeconfig FILE")
-    return names
+    return patience
 
 
-def _is_silent(cluster: Mapping[str, Any]) -> bool:
+def _usual_s(cluster: Mapping[str, Any]) -> float:
     ready = conditions.find((cluster.get("status") or {}).get("conditions"), CLUSTER_READY)
-    return ready is not None and ready.get("status") != "True"
+    return _PATIENCE_S if ready is None or ready.get("status") == "True" else _LITTLE_PATIENCE_S
 
 
 async def ask(members: Sequence[Member], question: Callable[[Member], Awaitable[T]]) -> Answers[T]:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from federation.api import names
 from federation.api.resources import FEDERATED_ROLLOUTS, PLACEMENT_HOLDS
 from federation.apimachinery import conditions
-from federation.apimachinery.errors import ApiError, Forbidden, NotFound
+from federation.apimachinery.errors import ApiError, Forbidden
 from federation.apimachinery.naturalorder import natural_key
 from federation.apimachinery.resources import Object
 from federation.web import memberpods, objectlist
@@ -20,7 +20,7 @@ from federation.web.ui.exports import Cell, Table
 from federation.web.ui.holdscreen import consequence_of
 from federation.web.ui.objectsscreen import to_table, watched_objects
 from federation.web.ui.podtroubles import troubles_in
-from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen, read_all, read_lists
+from federation.web.ui.screen import PAGE_ROWS, Collection, Page, Screen, read_all, read_optional_lists
 
 KINDS = (
     ("attention", "All"),
@@ -100,7 +100,7 @@ async def read_entries(
     """
     holds, rollouts = await asyncio.gather(
         page.get_optional(PLACEMENT_HOLDS.path(), {"items": []}),
-        _rollouts(page),
+        read_optional_lists(page, FEDERATED_ROLLOUTS, page.query.get("namespace", ""), limit=str(_ROLLOUTS_MAX)),
     )
     reason = await _pod_reason(page, causes) if with_pods else ""
     is_all = (page.query.get("state") or "attention") == "attention"
@@ -108,17 +108,10 @@ async def read_entries(
         causes,
         [concern for cluster in clusters for concern in concerns_of(cluster, page.now)],
         {hold["metadata"]["name"]: hold for hold in holds["items"] if not hold["spec"].get("approval")},
-        rollouts["items"][:_ROLLOUTS_MAX] if is_all else (),
+        rollouts["items"][:_ROLLOUTS_MAX] if is_all and rollouts is not None else (),
         reason,
         with_others=is_all,
     )
-
-
-async def _rollouts(page: Page) -> Mapping[str, Any]:
-    try:
-        return await read_lists(page, FEDERATED_ROLLOUTS, page.query.get("namespace", ""), limit=str(_ROLLOUTS_MAX))
-    except (Forbidden, NotFound):
-        return {"items": []}
 
 
 async def _pod_reason(page: Page, causes: Sequence[Mapping[str, Any]]) -> str:

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from federation.apimachinery.errors import Forbidden, NotFound
 from federation.apimachinery.nameformats import path_segment
 from federation.apimachinery.resources import Resource
-from federation.web.ui.screen import Collection, Page, read_lists
+from federation.web.ui.screen import Collection, Page, read_optional_lists
 
 _READ_MAX = 500
 """Objects of one kind that are read."""
@@ -28,13 +27,8 @@ async def read_kinds(page: Page, resources: Sequence[Resource]) -> Found:
         return Found([], [], has_more=False)
     asked = [each for each in resources if kind in ("", each.kind) and (each.namespaced or not namespace)]
 
-    async def read(resource: Resource) -> Mapping[str, Any] | None:
-        try:
-            return await read_lists(page, resource, namespace, limit=str(_READ_MAX))
-        except (Forbidden, NotFound):
-            return None
-
-    answers = list(zip(asked, await asyncio.gather(*map(read, asked)), strict=True))
+    lists = await asyncio.gather(*(read_optional_lists(page, each, namespace, limit=str(_READ_MAX)) for each in asked))
+    answers = list(zip(asked, lists, strict=True))
     text = page.query.get("name", "")
     objects = [
         (resource, obj)

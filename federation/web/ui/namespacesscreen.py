@@ -24,9 +24,12 @@ async def read_namespaces(page: Page) -> list[Mapping[str, Any]]:
     try:
         return list((await page.api.get(NAMESPACES.path(), limit=_READ_MAX))["items"])
     except Forbidden:
-        own = (await page.api.get(ownnamespaces.PATH))["items"]
-    found = await asyncio.gather(*(page.get_optional(NAMESPACES.path("", each["name"]), None) for each in own))
-    return [each or {"metadata": {"name": name["name"]}} for name, each in zip(own, found, strict=True)]
+        own = [str(each["name"]) for each in (await page.api.get(ownnamespaces.PATH))["items"]]
+    return list(
+        await asyncio.gather(
+            *(page.get_optional(NAMESPACES.path("", name), {"metadata": {"name": name}}) for name in own)
+        )
+    )
 
 
 async def read_rows(page: Page) -> tuple[list[dict[str, Any]], Mapping[str, Any]]:

@@ -108,10 +108,21 @@ async def read_lists(page: Page, resource: Resource, namespace: str = "", **quer
     return {"items": items, "metadata": {}}
 
 
+async def read_optional_lists(
+    page: Page, resource: Resource, namespace: str = "", **query: str
+) -> Mapping[str, Any] | None:
+    """Return the same, None for a user who may list the kind nowhere, and on a host without it."""
+    try:
+        return await read_lists(page, resource, namespace, **query)
+    except (Forbidden, NotFound):
+        return None
+
+
 async def _read_own(page: Page, resource: Resource) -> list[Mapping[str, Any]] | None:
     """Return the objects in the namespaces in which the user has a role, None if he may list the kind in none."""
     own = (await page.api.get(ownnamespaces.PATH))["items"] if resource.namespaced else ()
-    found = [lists for each in own if (lists := await _read_one(page, resource.path(each["name"]))) is not None]
+    lists = [await _read_one(page, resource.path(each["name"])) for each in own]
+    found = [items for items in lists if items is not None]
     return [item for items in found for item in items] if found else None
 
 
