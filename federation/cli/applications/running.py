@@ -101,10 +101,16 @@ def _late(workload: Workload, rows: Sequence[Mapping[str, Any]]) -> list[_Late]:
 
 
 def _running(workload: Workload, rows: Sequence[Mapping[str, Any]]) -> str:
-    counts = [f"{row['ready']} in {row['cluster']}" for row in rows if row["ready"] is not None]
+    counts = [f"{_kept(row)} in {row['cluster']}" for row in rows if row["ready"] is not None]
     if counts:
         return f"running: {workload.title}: {', '.join(counts)}"
     return f"decided: {workload.title}; pods of this kind are not counted"
+
+
+def _kept(row: Mapping[str, Any]) -> int:
+    """Return the ready replicas that stay. Those beyond the wanted ones stop, unless an autoscaler there wants them."""
+    ready: int = row["ready"]
+    return ready if row["wanted"] is None or row.get("scaler") else min(ready, row["wanted"])
 
 
 async def _describe(host: "HTTPClient", late: _Late) -> str:
