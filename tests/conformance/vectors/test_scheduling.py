@@ -88,7 +88,7 @@ def test_scheduling_unit(case: dict[str, Any]) -> None:
             assert unit_of(given["policy"], {}).strategy == (expected.get("replicasStrategy") or "Spread")
         case _:
             priorities = unit_of({"spec": {}}, given["annotations"]).preferences.priorities
-            assert (priorities or {}, priorities is not None) == (expected["priorities"], expected["found"])
+            assert (dict(priorities), bool(priorities)) == (expected["priorities"], expected["found"])
 
 
 ONE_EACH: dict[str, Any] = {"filter": [], "score": [], "select": []}
