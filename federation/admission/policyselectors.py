@@ -34,7 +34,7 @@ from federation.apimachinery.selectors import SelectorError
 from federation.apiserver.admission.plugins import ValidatingPlugin
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
-from federation.planning.failover.application import compile_application
+from federation.planning.failover.application import compile_state
 from federation.planning.failover.handover import rule_problems
 from federation.planning.overrides.budget import patches_problem, rollout_problem
 from federation.planning.overrides.policymatching import guarded_selectors
@@ -171,11 +171,13 @@ class PolicyAdmission(ValidatingPlugin):
 
 
 def _state_causes(spec: Object) -> list[Object]:
-    """Return field errors of the state that an application hands over."""
-    rules = compile_application((spec.get("failover") or {}).get("application"))
+    """Return field errors of the state that a copy hands over."""
+    failover = spec.get("failover") or {}
+    places = {"spec.failover": failover, "spec.failover.application": failover.get("application") or {}}
     return [
-        cause("FieldValueInvalid", f"Invalid value: {text}", f"spec.failover.application.{field}")
-        for field, text in (rule_problems(rules.state) if rules is not None else ())
+        cause("FieldValueInvalid", f"Invalid value: {text}", f"{place}.{field}")
+        for place, source in places.items()
+        for field, text in rule_problems(compile_state(source.get("statePreservation")))
     ]
 
 

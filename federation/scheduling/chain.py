@@ -46,11 +46,13 @@ ORDER = (
     "freeze",
     "guard",
     "queue-place",
+    "state",
 )
 """The names of all steps. A gate that is not listed comes where the empty name is, a shape or permit after all others.
 
 Volumes come before failover and the guard, which keep or hold what must not leave them. Failover comes before the
 freeze, which holds only what would move now, and the guard after it: what a freeze holds is not counted as a move.
+State is handed over by the copies that leave in the end.
 """
 
 

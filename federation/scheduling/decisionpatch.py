@@ -11,7 +11,8 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.planning.automigration.migrationinfo import failback_to_text
 from federation.planning.division.plan import is_planned_from_template, plan_division
-from federation.planning.failover.application import handed_entry, rules_text
+from federation.planning.failover.application import rules_text
+from federation.planning.failover.handover import handed_entry
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import (
     ARRIVING,
@@ -71,7 +72,8 @@ def place(
     written |= failover_annotations(policy)
     written |= changes_annotation(federated, policy)
     before = current_clusters(federated, federated_type) if current is None else current
-    written[names.HANDED_STATE] = handed_entry(federated, before, placements)
+    if names.HANDED_STATE not in annotations:
+        written[names.HANDED_STATE] = handed_entry(federated, before, placements)
     written |= ARRIVING.entry(_arriving(federated, federated_type, placements))
     written[names.APPLIED_POLICY] = "/".join(filter(None, policy.ref))
     if is_moved:

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import orjson
+from msgspec import structs
 
 from federation.api import names
 from federation.api.selectors import compile_cluster_terms
 from federation.apimachinery.hashing import fnv1_32
 from federation.apimachinery.resources import GroupKind, group_kind_of
 from federation.apimachinery.selectors import Selector, SelectorError, compile_label_selector
-from federation.planning.failover.application import compile_application
+from federation.planning.failover.application import compile_application, compile_state
 from federation.planning.failover.tolerance import FailoverMode, FailoverRules, Returning
 from federation.planning.overrides.budget import rollout_problem
 from federation.planning.placement.groupcounts import GroupLimit
@@ -402,11 +403,14 @@ def _rollout(ref: PolicyRef, spec: Mapping[str, Any]) -> str | None:
 
 def _failover(rules: Mapping[str, Any]) -> FailoverRules:
     mode, grace_s, returning = rules.get("mode"), rules.get("graceSeconds"), rules.get("returns")
+    application = compile_application(rules.get("application"))
+    state = compile_state(rules.get("statePreservation")) or (application.state if application is not None else ())
     return FailoverRules(
         FailoverMode(mode) if mode else None,
         None if grace_s is None else float(grace_s),
         Returning(returning) if returning else None,
-        compile_application(rules.get("application")),
+        application if application is None else structs.replace(application, state=application.state or state),
+        state,
     )
 
 

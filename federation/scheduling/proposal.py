@@ -39,6 +39,8 @@ class Proposal:
     """Annotations to write with the placement."""
     stays: Mapping[str, Stay] = field(default_factory=dict)
     """Why replicas stay in clusters that they have to leave."""
+    warnings: Mapping[str, str] = field(default_factory=dict)
+    """Messages of the events to record with the placement, by reason."""
     is_partial: bool = False
     requeue_after_s: float | None = None
 

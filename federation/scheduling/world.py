@@ -28,7 +28,7 @@ from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.volumefinder import RecordedVolumes, VolumeFinder
 from federation.scheduling.workloadspreads import SpreadCompiler, SpreadIndex
-from federation.scheduling.worldobjects import PLACED_NAMESPACE, ListedObjects, WorldObjects
+from federation.scheduling.worldobjects import PLACED_NAMESPACE, Copies, ListedObjects, WorldObjects
 
 
 class World:
@@ -57,6 +57,8 @@ class World:
         self.queues = QueueIndex()
         self.federated_objects: WorldObjects = ListedObjects()
         self.earlier_volumes: VolumeFinder = RecordedVolumes()
+        self.copies: Copies | None = None
+        """The copies in members, None in a world that does not know them."""
         self.freezes = FreezeIndex()
         self.moves = Moves(self.limits.guard)
         clusters = EvictingClusters(NothingListed(), NothingListed(), self.limits.failover.halts)

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from federation.api import names
-from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, GroupKind, group_kind_of
+from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, GroupKind, Resource, group_kind_of
 from federation.planning.federatedobject.placements import PLACED_IN, Name, effective_placement, placement_of
 
 PLACED_NAMESPACE = "placed-namespace"
@@ -46,6 +46,14 @@ class WorldObjects(Protocol):
 
     def of_source(self, group: str, kind: str, namespace: str, name: str) -> Mapping[str, Any] | None:
         """Return that of a source, None without one."""
+        ...
+
+
+class Copies(Protocol):
+    """The copies of objects in members; `runtime.Members` has the last known ones."""
+
+    def get_cached(self, cluster: str, resource: Resource, namespace: str, name: str) -> Mapping[str, Any] | None:
+        """Return what a cluster reported last of an object, None if that is not known."""
         ...
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
 import yaml
 from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.sources import ROOT
@@ -15,6 +16,7 @@ from federation.api.resources import OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.features.applicationfailover.names import (
     EVENT_MOVES,
+    EVENT_NO_STATE,
     REASON_BAD_TEMPLATE,
     REASON_HEALTHY,
     REASON_LIMIT,
@@ -27,6 +29,7 @@ from federation.planning.federatedobject.placements import effective_placement
 from federation.simulator.controllers.names import SIMULATOR_READY
 
 TOLERATION_S = 30
+MANY = ("east", "middle", "north", "south", "west")
 BAD = {SIMULATOR_READY: "false"}
 _NOTES = "/spec/template/metadata/annotations"
 
@@ -257,6 +260,51 @@ async def test_the_next_copy_gets_the_state_also_if_its_cluster_dies_meanwhile()
         assert record_of(federated).state is None, "a copy was healthy with it"
         assert set(handed_states(federated)) == {third}, "to take it back would change what runs"
         await world.bring_back(second)
+
+
+@pytest.mark.parametrize("where", ["failover", "application"])
+async def test_a_lost_cluster_hands_over_what_its_copy_reported_last(where: str) -> None:
+    state: dict[str, Any] = {"statePreservation": STATE}
+    failover = state if where == "failover" else {"application": state}
+    async with a_world(toleration_s=5, members=MANY) as world:
+        one = {"schedulingMode": "Duplicate", "maxClusters": 1, "failover": failover}
+        await world.create(PROPAGATION_POLICIES, a_policy(dict.fromkeys(MANY, 1), **one))
+        await world.create(DEPLOYMENTS, an_app())
+        await world.until_available("web", 2)
+        [home] = await placed(world)
+        await world.lose(home)
+        await world.until_equal(lambda: gone(world, home), True)
+        [second] = await placed(world)
+        copy = await copy_in(world, second)
+        assert copy["metadata"]["labels"]["example.com/replicas"] == "2"
+        assert copy["spec"]["revisionHistoryLimit"] == 2
+        await world.lose(second)  # the host moves what ran there, too
+        await world.until_equal(lambda: gone(world, second), True)
+        [third] = await placed(world)
+        assert (await copy_in(world, third))["metadata"]["labels"]["example.com/replicas"] == "2"
+        assert not [text for reason, text in await world.events() if reason == EVENT_NO_STATE]
+        await world.bring_back(home, second)
+
+
+async def test_the_state_of_a_lost_cluster_that_is_not_known_is_named() -> None:
+    """After a restart the last report of a cluster that does not answer is in no cache."""
+    async with a_world(toleration_s=60) as world:
+        one = {"schedulingMode": "Duplicate", "maxClusters": 1, "failover": {"statePreservation": STATE}}
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "west": 1}, **one))
+        await world.create(DEPLOYMENTS, an_app())
+        await world.until_available("web", 2)
+        [home] = await placed(world)
+        await world.lose(home)
+        await world.restart()
+        await world.until_equal(lambda: gone(world, home), True)
+        [text] = {text for reason, text in await world.events() if reason == EVENT_NO_STATE}
+        assert text == f"what it reported in {home} is not known, and is not handed over"
+        await world.bring_back(home)
+
+
+async def gone(world: World, cluster: str) -> bool:
+    found = await placed(world)
+    return bool(found) and cluster not in found
 
 
 async def copy_in(world: World, cluster: str) -> Object:

@@ -77,7 +77,8 @@ class ApplicationFailover(Model):
     purge_mode: PurgeMode = PurgeMode.GRACIOUSLY
     """When the old copy is removed."""
     state_preservation: StatePreservation | None = None
-    """Values of the old copy's status that the new copy gets."""
+    """Values of the old copy's status that the new copy gets. If either this or `spec.failover.statePreservation` is
+    absent, the other one counts for both."""
     toleration_seconds: Annotated[int, Field(ge=1, le=86400, json_schema_extra={"format": "int32"})] = 300
     """How long the workload may be unhealthy in a cluster. Each move doubles it, up to an hour."""
 
@@ -97,3 +98,5 @@ class Failover(Model):
     """Whether replicas return. Absent means Always, and Never where an object that may be in no more clusters
     (`maxClusters`) would leave one in which it runs; a workload that does not tolerate two copies returns in
     any case."""
+    state_preservation: StatePreservation | None = None
+    """Values of the last known status of a copy that leaves a cluster, also a lost one, for the new copy elsewhere."""

@@ -135,6 +135,7 @@ class ScheduleController:
         self._outages = PluginOutages(self._webhook_client, self._retry, clock=host.clock, plugin_retry_s=retry_s)
         self._guard = Guard(host, cache, chosen.guard)
         cache.evictions = _to_evictions(host, chosen.failover)
+        cache.copies = host.members
         cache.earlier_volumes = self._claims = ClaimWatch(host, cache, self.retry)
         decider = Decider(cache, host.objects, engine, caller, host.clock, journal.inputs)
         requeueing = Requeueing(cache, self._outages, tolerated or ToleratedTaints(), host.clock, chosen.reports_wait_s)

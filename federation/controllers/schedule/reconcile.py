@@ -259,6 +259,7 @@ class Reconciler:
         else:
             await self._reporter.recovered(context.subject, federated)
         self._reporter.stays(context.subject, proposal.annotations)
+        self._reporter.warn(context.subject, proposal.warnings)
         self._reporter.placed(context.subject, federated, decision, context.attempt.ref, is_moved=is_moved)
         explanation = decided.explanation | {"isChanged": is_moved, "reason": decision.reason}
         if proposal.stays:

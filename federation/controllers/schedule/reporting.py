@@ -102,6 +102,11 @@ class Reporter:
                 text = f"replicas stay in cluster {name}: {stay.message}"
                 self._event(subject, WARNING, EVENT_EVICTION_WAITS, text)
 
+    def warn(self, subject: Subject, warnings: Mapping[str, str]) -> None:
+        """Emit an event for each message of a permit, by reason."""
+        for reason, message in warnings.items():
+            self._event(subject, WARNING, reason, message)
+
     def _event(self, subject: Subject, type_: str, reason: str, message: str) -> None:
         self._recorder.event(subject.federated, type_, reason, message)
 

@@ -98,21 +98,25 @@ def compile_application(source: Mapping[str, Any] | None) -> ApplicationRules | 
     """Return `spec.failover.application` of a policy, None without it."""
     if source is None:
         return None
-    rules = (source.get("statePreservation") or {}).get("rules") or ()
     return ApplicationRules(
         int(source.get("tolerationSeconds") or 300),
         int(source.get("gracePeriodSeconds") or 600),
         int(source.get("maxMoves") or 3),
         PurgeMode(source.get("purgeMode") or PurgeMode.GRACIOUSLY),
-        tuple(
-            StateRule(
-                str(rule["jsonPath"]),
-                str(rule.get("aliasLabelName") or ""),
-                str(rule.get("annotation") or ""),
-                str(rule.get("fieldPath") or ""),
-            )
-            for rule in rules
-        ),
+        compile_state(source.get("statePreservation")),
+    )
+
+
+def compile_state(source: Mapping[str, Any] | None) -> tuple[StateRule, ...]:
+    """Return the rules of a `statePreservation` of a policy, () without it."""
+    return tuple(
+        StateRule(
+            str(rule["jsonPath"]),
+            str(rule.get("aliasLabelName") or ""),
+            str(rule.get("annotation") or ""),
+            str(rule.get("fieldPath") or ""),
+        )
+        for rule in (source or {}).get("rules") or ()
     )
 
 
@@ -175,14 +179,6 @@ def handed_states(federated: Mapping[str, Any]) -> Mapping[str, State]:
     return _HANDED.of(federated) or {}
 
 
-def handed_entry(federated: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
-    """Return the annotation with the state that each copy carries, for a placement that follows `before`.
-
-    A copy keeps what it got for as long as it stays: to take a value back would change what runs. A new copy gets the
-    state of the one that left, until a copy was healthy with it.
-    """
-    known, state = handed_states(federated), record_of(federated).state
-    handed = {name: each for name, each in known.items() if name in after}
-    if state is not None:
-        handed |= {name: state for name in after if name not in before}
-    return _HANDED.text(handed) if handed else None
+def handed_text(states: Mapping[str, State]) -> str | None:
+    """Return the annotation with what the copies in clusters got, None for nothing."""
+    return _HANDED.text(dict(states)) if states else None

@@ -9,7 +9,14 @@ from typing import Any
 
 from federation.apimachinery import dotpaths, jsonpath, nameformats
 from federation.apimachinery.resources import Object
-from federation.planning.failover.application import Scalar, State, StateRule
+from federation.planning.failover.application import (
+    Scalar,
+    State,
+    StateRule,
+    handed_states,
+    handed_text,
+    record_of,
+)
 
 _VALUE_LENGTH_MAX = 4096
 _REPLICAS = ("spec.replicas", "spec.parallelism")
@@ -83,6 +90,23 @@ def merged(old: State | None, new: State | None) -> State | None:
         {**old.annotations, **new.annotations},
         {**old.fields, **new.fields},
     )
+
+
+def handed_entry(
+    federated: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any], left: Sequence[State] = ()
+) -> str | None:
+    """Return the annotation with the state that each copy carries, for a placement that follows `before`.
+
+    A copy keeps what it got for as long as it stays: to take a value back would change what runs. A new copy gets the
+    state of one that leaves, of those in `left` in turn, over that of an unhealthy application which is not used yet.
+    """
+    states = {name: each for name, each in handed_states(federated).items() if name in after}
+    state = record_of(federated).state
+    for index, name in enumerate(sorted(after.keys() - before.keys())):
+        found = merged(state, left[index % len(left)] if left else None)
+        if found is not None:
+            states[name] = found
+    return handed_text(states)
 
 
 def with_state(obj: Object, state: State) -> Object:

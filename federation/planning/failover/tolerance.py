@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from federation.planning.failover.application import ApplicationRules
+from federation.planning.failover.application import ApplicationRules, StateRule
 from federation.planning.leftovers.strays import is_kept_kind
 
 AccessModes = Callable[[str], Sequence[str] | None]
@@ -48,6 +48,8 @@ class FailoverRules:
     returning: Returning | None = None
     application: ApplicationRules | None = None
     """When a workload leaves a cluster in which it is unhealthy, None for never."""
+    state: tuple[StateRule, ...] = ()
+    """What a copy that leaves a cluster hands to the one that is created elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

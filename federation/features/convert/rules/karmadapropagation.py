@@ -199,7 +199,8 @@ def _failover(failover: FieldReader, *, is_divided: bool) -> Object:
         if (seconds := cluster.number("tolerationSeconds")) is not None:
             converted["failover"]["graceSeconds"] = seconds
         cluster.drop("purgeMode", "replicas leave a lost cluster as soon as others replace them")
-        _drop_state(cluster)
+        if rules := _state_rules(cluster):
+            converted["failover"]["statePreservation"] = {"rules": rules}
     if not failover.has("application"):
         return converted
     application = failover.child("application")
@@ -210,11 +211,15 @@ def _failover(failover: FieldReader, *, is_divided: bool) -> Object:
     moves["purgeMode"] = _PURGE_MODES[application.one_of("purgeMode", tuple(_PURGE_MODES), "Graciously")]
     if (grace_s := application.number("gracePeriodSeconds")) is not None:
         moves["gracePeriodSeconds"] = grace_s
-    rules = [_state_rule(rule) for rule in application.child("statePreservation").children("rules")]
-    if named := [rule for rule in rules if all(rule.values())]:
-        moves["statePreservation"] = {"rules": named}
+    if rules := _state_rules(application):
+        moves["statePreservation"] = {"rules": rules}
     converted.setdefault("failover", {})["application"] = moves
     return converted
+
+
+def _state_rules(behavior: FieldReader) -> list[Object]:
+    rules = [_state_rule(rule) for rule in behavior.child("statePreservation").children("rules")]
+    return [rule for rule in rules if all(rule.values())]
 
 
 def _state_rule(rule: FieldReader) -> Object:
@@ -224,7 +229,3 @@ def _state_rule(rule: FieldReader) -> Object:
     elif problem := path_problem(path):
         rule.note("jsonPath", problem)
     return {"aliasLabelName": label, "jsonPath": path}
-
-
-def _drop_state(behavior: FieldReader) -> None:
-    behavior.drop("statePreservation", "no part of the status is passed on to the next cluster")

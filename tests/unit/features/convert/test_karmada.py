@@ -488,13 +488,12 @@ def test_what_users_tell_karmada_on_their_objects_is_converted_or_noted() -> Non
     assert [note.field for note in converted(protected)[1]] == [notes[0].field]
 
 
-def test_a_state_that_would_be_passed_on_from_a_lost_cluster_is_reported_as_lost() -> None:
+def test_a_state_is_passed_on_from_a_lost_cluster() -> None:
     kept = {"statePreservation": {"rules": [{"aliasLabelName": "a", "jsonPath": "{.b}"}]}}
     cluster = {"tolerationSeconds": 60, **kept}
-    _, notes = converted(policy(failover={"cluster": cluster}, placement={"replicaScheduling": STATIC}))
-    assert [note.field for note in notes if "statePreservation" in note.field] == [
-        "spec.failover.cluster.statePreservation"
-    ]
+    [found], notes = converted(policy(failover={"cluster": cluster}, placement={"replicaScheduling": STATIC}))
+    assert found["spec"]["failover"] == {"mode": "Auto", "graceSeconds": 60, **kept}
+    assert [note.field for note in notes if "statePreservation" in note.field] == []
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from federation.planning.failover.application import (
     StateRule,
     avoided_clusters,
     compile_application,
-    handed_entry,
     handed_states,
     is_purge_confirmed,
     record_of,
@@ -22,7 +21,14 @@ from federation.planning.failover.application import (
     rules_of,
     rules_text,
 )
-from federation.planning.failover.handover import merged, path_problem, rule_problems, state_of, with_state
+from federation.planning.failover.handover import (
+    handed_entry,
+    merged,
+    path_problem,
+    rule_problems,
+    state_of,
+    with_state,
+)
 
 RECORD = (
     '{"evicted":{"east":{"at":"2026-01-01T00:00:00Z","reason":"bad"}},'
@@ -101,6 +107,13 @@ def test_new_copies_get_the_state_and_keep_it() -> None:
     assert handed_entry(federated, {"west": 1}, {}) is None
     consumed = a_federated([], **{names.HANDED_STATE: handed})
     assert handed_entry(consumed, {"west": 1}, {"west": 1, "north": 1}) == handed, "a later copy gets none"
+
+
+def test_copies_that_leave_hand_over_their_states_in_turn() -> None:
+    gone = [State("east", labels={"s": "1"}), State("west", labels={"s": "2"})]
+    entry = handed_entry(a_federated([]), {"east": 1, "west": 1}, dict.fromkeys("abc", 1), gone)
+    handed = handed_states(a_federated([], **{names.HANDED_STATE: entry}))
+    assert {name: state.source for name, state in handed.items()} == {"a": "east", "b": "west", "c": "east"}
 
 
 STATUS = {
