@@ -3,7 +3,8 @@
 A value costs a hundred times more memory than its byte of text, and code that walks it builds a path for every part,
 so bytes alone do not limit memory and time. `has_more_values` counts in bytes before anything is parsed;
 `find_excess` walks a parsed value and stops at the first limit that it exceeds. `apiserver/http/decoding.py` and
-`apiserver/verbs/writes.py` apply the limits to requests, `jsonpatch.py` to the result of a patch.
+`apiserver/verbs/writes.py` apply the limits to requests, `jsonpatch.py` to the result of a patch, `client/body.py` and
+`client/watchdecoder.py` that of values to answers of servers.
 """
 
 import re
@@ -22,10 +23,18 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 def has_more_values(data: bytes, values_max: int) -> bool:
     """Return True if JSON text holds more than `values_max` keys and list items. A small text costs one comparison."""
     # A value and its comma take two bytes.
-    if len(data) <= 2 * values_max or _count_values(data) <= values_max:
+    if not may_have_more_values(data, values_max):
         return False
     # Text in strings may look like values.
     return _count_values(_STRING.sub(b"", data)) > values_max
+
+
+def may_have_more_values(data: bytes, values_max: int) -> bool:
+    """Return True if JSON text may hold more than `values_max` values, counting text in strings too.
+
+    Millions of strings cost seconds to leave out, so long answers of servers are measured by this.
+    """
+    return len(data) > 2 * values_max and _count_values(data) > values_max
 
 
 def _count_values(data: bytes) -> int:

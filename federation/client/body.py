@@ -1,13 +1,18 @@
-"""The body of an answer, collected in pieces with a limit on its decompressed size. No I/O.
+"""The body of an answer, collected in pieces with limits on its decompressed size and its JSON values. No I/O.
 
 A megabyte of gzip can become a gigabyte, so the running count is checked while decompressing, and at most one byte
-above the limit is produced. Only gzip is accepted: it is what `session.py` requests.
+above the limit is produced. Only gzip is accepted: it is what `session.py` requests. A parsed value takes a hundred
+times the two bytes of its text, so values are counted before anything is parsed.
 """
 
 import zlib
 
 from federation.apimachinery.errors import ClusterError, ClusterLimitExceeded
+from federation.apimachinery.jsonsize import may_have_more_values
 
+BYTES_PER_VALUE = 32
+"""An answer may have one key or list item for so many bytes of its limit. A page of a list above it is
+requested again with fewer objects."""
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -48,10 +53,21 @@ class Body:
         self._parts.append(data)
 
     def finish(self) -> bytes:
-        """Return the whole decompressed body; ClusterError for gzip data that end early."""
+        """Return the whole decompressed body; ClusterError for gzip data that end early.
+
+        ClusterLimitExceeded for more JSON values than the limit of bytes allows.
+        """
         if self._received and self._decompressor is not None and not self._decompressor.eof:
             raise ClusterError(f"{self._server} answers with truncated gzip data")
-        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        values_max = self._bytes_max // BYTES_PER_VALUE
+        if may_have_more_values(body, values_max):
+            body = b""
+            self._parts.clear()
+            raise ClusterLimitExceeded(
+                f"{self._server} answers with more than {values_max} values (response_bytes_max / {BYTES_PER_VALUE})"
+            )
+        return body
 
     def _too_large(self) -> ClusterLimitExceeded:
         return ClusterLimitExceeded(

@@ -10,6 +10,8 @@ import orjson
 
 from federation.apimachinery.deepjson import is_encodable, parse_cut
 from federation.apimachinery.errors import ApiError, ClusterError, ClusterLimitExceeded, from_status
+from federation.apimachinery.jsonsize import may_have_more_values
+from federation.client.body import BYTES_PER_VALUE
 from federation.client.client import WatchEvent, WatchEventType
 
 _TYPES = {type_.value: type_ for type_ in WatchEventType}
@@ -24,7 +26,7 @@ class LineSplitter:
         self._length = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the lines that this chunk completes; ClusterLimitExceeded for a line above the limit."""
+        """Return the lines that this chunk completes; ClusterLimitExceeded for a line above a limit."""
         lines = chunk.split(b"\n")
         rest = lines.pop()
         if lines and self._parts:
@@ -39,6 +41,11 @@ class LineSplitter:
                 raise ClusterLimitExceeded(
                     f"a watch event is longer than {self._bytes_max} bytes (watch_line_bytes_max)"
                 )
+        values_max = self._bytes_max // BYTES_PER_VALUE
+        if any(may_have_more_values(line, values_max) for line in lines):
+            raise ClusterLimitExceeded(
+                f"a watch event has more than {values_max} values (watch_line_bytes_max / {BYTES_PER_VALUE})"
+            )
         return [line for line in lines if line]
 
 

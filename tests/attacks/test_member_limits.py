@@ -96,6 +96,39 @@ async def test_an_answer_above_the_limit_is_not_read(serve: Any, answer: bytes) 
         await client.raw("GET", "/healthz")
 
 
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+async def test_an_answer_of_many_tiny_values_is_not_parsed(serve: Any, encoding: str) -> None:
+    body = b'{"metadata":{"resourceVersion":"1"},"items":[' + b"{}," * 100_000 + b"{}]}"
+    assert len(body) < MIB
+    answer = answered(gzip.compress(body, mtime=0) if encoding else body, encoding)
+    client = await serve(lambda path: answer, response_bytes_max=MIB)
+    with pytest.raises(ClusterLimitExceeded, match="32768 values"):
+        await client.list(CONFIGMAPS)
+    with pytest.raises(ClusterLimitExceeded, match="32768 values"):
+        await client.get(CONFIGMAPS, "default", "c1")
+
+
+async def test_a_page_of_many_texts_with_commas_is_requested_again_with_fewer_objects(serve: Any) -> None:
+    def answer(path: str) -> bytes:
+        count = int(path.rpartition("limit=")[2].partition("&")[0])
+        items = [a_configmap(number) | {"data": {"csv": "1," * 10_000}} for number in range(count)]
+        return answered(orjson.dumps({"metadata": {"resourceVersion": "1"}, "items": items}))
+
+    client = await serve(answer, response_bytes_max=MIB)
+    with pytest.raises(ClusterLimitExceeded, match="32768 values"):
+        await client.list(CONFIGMAPS, limit=8)
+    assert len((await client.list(CONFIGMAPS, limit=2)).items) == 2
+
+
+async def test_a_watch_event_of_many_tiny_values_is_not_parsed(serve: Any) -> None:
+    line = b'{"type":"ADDED","object":{"a":[' + b"{}," * 100_000 + b"{}]}}\n"
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    client = await serve(lambda path: head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(line), line), watch_line_bytes_max=MIB)
+    with pytest.raises(ClusterLimitExceeded, match="32768 values"):
+        async for _ in client.watch(CONFIGMAPS, resource_version="1"):
+            pass
+
+
 @pytest.mark.parametrize(
     ("body", "encoding"),
     [(b"no gzip", "gzip"), (gzip.compress(b"{}" * 99, mtime=0)[:-9], "gzip"), (b"{}", "br")],
