@@ -4,6 +4,10 @@ SQLAlchemy's asyncio extension runs the same synchronous pieces of work on psyco
 Every commit notifies the other processes (LISTEN/NOTIFY); they also poll, in case a notification was lost.
 
 When the server's disk is full, only writes that free space are accepted: read `postgresroom.py`.
+
+A session keeps the settings of its role, and the server, that it began with. So after an error that these may have
+caused, such as "read-only transaction", it is closed, and all older sessions are before their next use: those that read
+might be connected to a server that is a standby now.
 """
 
 import asyncio
@@ -16,7 +20,7 @@ from typing import Any, TypeVar
 
 import psycopg
 import structlog
-from sqlalchemy import URL, Connection, NullPool, create_engine, func, select
+from sqlalchemy import URL, Connection, ExceptionContext, NullPool, create_engine, event, func, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -56,6 +60,9 @@ _SIZE_PAUSE_FACTOR = 50
 _ROOM_INTERVAL_S = 1.0
 _ROOM_INTERVAL_S_MAX = 10.0
 _FINAL = ("password authentication", "does not exist", "permission denied")
+_WITHIN_SESSION = ("22", "23", "40", "42501", "53100", "55P03")
+"""Beginnings of the SQLSTATEs of which a new session would not help: values, constraints, conflicts, rights, a full
+disk and locks."""
 
 
 class PostgreSQLDatabase:
@@ -78,6 +85,8 @@ class PostgreSQLDatabase:
         self._engine: AsyncEngine | None = None
         self._connection: AsyncConnection | None = None
         self._write_lock = asyncio.Lock()
+        # Set when a session that is kept must be replaced before its next use.
+        self._is_writer_old = self._is_reader_old = self._is_listener_old = False
         self._reader: AsyncConnection | None = None
         self._query_lock = asyncio.Lock()
         # Identifies this process in notifications, so that it can ignore its own.
@@ -93,6 +102,7 @@ class PostgreSQLDatabase:
         self._engine = create_async_engine(
             self._url, pool_pre_ping=True, pool_size=5, max_overflow=2, connect_args=arguments
         )
+        event.listen(self._engine.sync_engine, "handle_error", self._notice_error)
         try:
             # In a thread, as for SQLite: Alembic's lock in migrate.py is held across round trips.
             await asyncio.get_running_loop().run_in_executor(None, self._migrate, arguments)
@@ -141,7 +151,22 @@ class PostgreSQLDatabase:
                 last = error
         raise last
 
+    def _notice_error(self, context: ExceptionContext) -> None:
+        """Replace all sessions after an error that the session, or the server that it is connected to, may cause."""
+        if context.connection is None:
+            return  # No session began: the others are as they were.
+        state = getattr(context.original_exception, "sqlstate", None)
+        if state is not None and not state.startswith(_WITHIN_SESSION):
+            context.is_disconnect = True
+        # Without the second, it is a cancelled request, which ends its own session only.
+        if context.is_disconnect and context.invalidate_pool_on_disconnect:
+            self._is_writer_old = self._is_reader_old = self._is_listener_old = True
+
     async def _transact(self, work: Callable[[Connection], T]) -> T:
+        if self._is_writer_old and self._connection is not None:
+            await _close(self._connection)
+            self._connection = None
+        self._is_writer_old = False
         if self._connection is None:
             self._connection = await self._connect_writer()
         try:
@@ -187,6 +212,10 @@ class PostgreSQLDatabase:
                     return await self._query_once(work)
 
     async def _query_once(self, work: Callable[[Connection], T]) -> T:
+        if self._is_reader_old and self._reader is not None:
+            await _close(self._reader)
+            self._reader = None
+        self._is_reader_old = False
         if self._reader is None:
             reader = await self._opened().connect()
             self._reader = await reader.execution_options(isolation_level="AUTOCOMMIT")
@@ -286,8 +315,9 @@ class PostgreSQLDatabase:
             pooled = await connection.get_raw_connection()
             driver = pooled.driver_connection
             assert isinstance(driver, psycopg.AsyncConnection)
+            self._is_listener_old = False
             try:
-                while True:
+                while not self._is_listener_old:
                     yield
                     async for notification in driver.notifies(timeout=self._options.tail_interval_s):
                         if notification.payload != self._origin:
@@ -324,6 +354,12 @@ async def _closed_if_broken(connection: AsyncConnection) -> bool:
     """Return whether the connection cannot be used any more; then it is closed."""
     if not (connection.invalidated or connection.closed):
         return False
-    with contextlib.suppress(SQLAlchemyError):
-        await connection.close()
+    await _close(connection)
     return True
+
+
+async def _close(connection: AsyncConnection) -> None:
+    """End the session, so that it does not return to the pool."""
+    with contextlib.suppress(SQLAlchemyError):
+        await connection.invalidate()
+        await connection.close()

@@ -3,9 +3,11 @@
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import Connection
 from tests.support.postgres import PostgresServer
 
 from federation.apimachinery.errors import ConfigurationError, StoreUnavailable
+from federation.apiserver.store.interface import Body
 from federation.apiserver.store.sql import SQLStore
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
@@ -59,3 +61,65 @@ async def test_opening_twice_is_one_opening(postgres: PostgresServer) -> None:
     assert await store.revision() == 0
     await store.close()
     await store.close()
+
+
+@pytest.mark.parametrize("setting", ["default_transaction_read_only = on", "search_path = nowhere"])
+async def test_writes_pass_again_once_the_role_may_write(postgres: PostgresServer, setting: str) -> None:
+    """Sessions keep the settings of their role, so one that began meanwhile refuses writes as long as it lives."""
+    url = postgres.create_database()
+    name = url.partition("?")[0].rpartition("/")[2]
+    role = f"{name}_{setting.partition('_')[0]}"
+    postgres.execute(f"CREATE ROLE {role} LOGIN")
+    postgres.execute(f"ALTER DATABASE {name} OWNER TO {role}")
+    of_role = f"SELECT pid FROM pg_stat_activity WHERE usename = '{role}'"
+    store = SQLStore(url.replace("postgres@", f"{role}@"))
+    await store.ready()
+    await store.create("a", Body(b"1", b""))
+    postgres.execute(f"ALTER ROLE {role} SET {setting}")
+    postgres.execute(f"SELECT pg_terminate_backend(pid) FROM ({of_role}) AS ours")
+    for attempt in range(3):
+        with pytest.raises(StoreUnavailable):
+            await store.create(f"b{attempt}", Body(b"2", b""))
+    ours = set(postgres.execute(of_role))
+    postgres.execute(f"ALTER ROLE {role} RESET {setting.partition(' ')[0]}")
+    await store.create("c", Body(b"3", b""))
+    assert (await store.get("c")) is not None
+    assert not ours & set(postgres.execute(of_role))
+    await store.close()
+
+
+async def test_a_refused_write_replaces_the_sessions_that_read(postgres: PostgresServer) -> None:
+    """They might be connected to a server that is a standby now, which has no later changes."""
+    store = SQLStore(postgres.create_database())
+    await store.ready()
+    await store.create("a", Body(b"1", b""))
+    assert await store.get("a") is not None
+    before = set(await sessions(store))
+    assert before
+    with pytest.raises(StoreUnavailable, match="read-only transaction; connect to the primary server"):
+        await store.database.write(refused_statement)
+    assert await store.get("a") is not None
+    await store.create("b", Body(b"2", b""))
+    assert not before & set(await sessions(store))
+    await store.close()
+
+
+async def test_a_conflict_keeps_the_sessions(postgres: PostgresServer) -> None:
+    store = SQLStore(postgres.create_database())
+    await store.ready()
+    await store.create("a", Body(b"1", b""))
+    before = set(await sessions(store))
+    with pytest.raises(StoreUnavailable, match="division by zero"):
+        await store.database.write(lambda connection: connection.exec_driver_sql("SELECT 1 / 0"))
+    assert before <= set(await sessions(store))
+    await store.close()
+
+
+def refused_statement(connection: Connection) -> None:
+    connection.exec_driver_sql("SET TRANSACTION READ ONLY")
+    connection.exec_driver_sql("CREATE TABLE other ()")
+
+
+async def sessions(store: SQLStore) -> list[int]:
+    query = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'"
+    return await store.database.read(lambda connection: list(connection.exec_driver_sql(query).scalars()))
