@@ -5,9 +5,10 @@ import gc
 import resource
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -218,35 +219,101 @@ async def test_a_head_of_many_small_headers_is_refused_before_its_end() -> None:
         writer.close()
 
 
-def test_a_client_that_pings_and_does_not_read_is_disconnected() -> None:
-    class Transport(asyncio.Transport):
-        written = b""
-        is_aborted = False
+class MemoryTransport(asyncio.Transport):
+    """Keeps what is written, and whether it is read."""
 
-        def write(self, data: Any) -> None:
-            self.written += data
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.has_closed = self.is_paused = False
+        self.aborted = asyncio.Event()
 
-        def get_write_buffer_size(self) -> int:
-            return 0
+    def write(self, data: Any) -> None:
+        self.written += data
 
-        def abort(self) -> None:
-            self.is_aborted = True
+    def get_write_buffer_size(self) -> int:
+        return 0
 
+    def pause_reading(self) -> None:
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_paused = False
+
+    def is_closing(self) -> bool:
+        return self.has_closed
+
+    def close(self) -> None:
+        self.has_closed = True
+
+    def abort(self) -> None:
+        self.aborted.set()
+
+
+def websocket(loop: asyncio.AbstractEventLoop, transport: MemoryTransport) -> WebSocketConnection:
+    """Return a connection after its handshake."""
     seats = ConnectionShares(LIMITS, lambda: None)
     config = uvicorn.Config(echo, ws=WebSocketConnection, log_config=None)
     state = {SEAT: seats.admit("a", lambda: None)}
-    connection = WebSocketConnection(
-        config=config, server_state=ServerState(), app_state=state, _loop=asyncio.new_event_loop()
-    )
-    connection.transport = transport = Transport()
-    connection.conn = wsproto.Connection(wsproto.ConnectionType.SERVER)  # type: ignore[assignment]  # after the handshake
+    connection = WebSocketConnection(config=config, server_state=ServerState(), app_state=state, _loop=loop)
+    connection.transport = transport
+    connection.conn.connection = wsproto.Connection(wsproto.ConnectionType.SERVER)
+    return connection
+
+
+def test_a_client_that_pings_and_does_not_read_is_disconnected() -> None:
+    transport, loop = MemoryTransport(), asyncio.new_event_loop()
+    connection = websocket(loop, transport)
     connection.handle_ping(Ping())
     assert transport.written
-    assert not transport.is_aborted
+    assert not transport.aborted.is_set()
     connection.pause_writing()
     connection.handle_ping(Ping())
-    assert transport.is_aborted
-    connection.loop.close()
+    assert transport.aborted.is_set()
+    loop.close()
+
+
+@pytest.mark.parametrize("opcode", ["ping", "message", "part"])
+async def test_others_are_served_between_the_frames_that_arrive_at_once(opcode: str) -> None:
+    """The event loop reads 256 KiB at once, which hold 43,000 empty frames: they held it for up to three seconds."""
+    head = {"ping": b"\x89", "message": b"\x82", "part": b"\x00"}[opcode]
+    begin = b"\x02\x80abcd" if opcode == "part" else b""
+    transport, count = MemoryTransport(), 2_000
+    connection = websocket(asyncio.get_running_loop(), transport)
+    handled, in_turn, in_turn_max = 0, 0, 0
+
+    def count_frames(handle: Callable[[Any], None], event: Any) -> None:
+        nonlocal handled, in_turn, in_turn_max
+        handled, in_turn = handled + 1, in_turn + 1
+        in_turn_max = max(in_turn, in_turn_max)
+        handle(event)
+
+    connection.handle_ping = partial(count_frames, connection.handle_ping)  # type: ignore[method-assign]  # counts
+    connection.handle_message = partial(count_frames, connection.handle_message)  # type: ignore[method-assign]
+    connection.data_received(begin + (head + b"\x80abcd") * count)
+    while handled < count:
+        assert transport.is_paused
+        in_turn = 0
+        if opcode == "message":
+            await connection.receive()  # is no reason to read more
+        await asyncio.sleep(0)
+    assert in_turn_max <= 128
+    while opcode == "message" and not connection.queue.empty():
+        await connection.receive()
+    await asyncio.sleep(0)
+    assert not transport.is_paused
+
+
+@pytest.mark.real_time
+async def test_a_message_that_is_too_large_ends_the_connection() -> None:
+    transport = MemoryTransport()
+    connection = websocket(asyncio.get_running_loop(), transport)
+    connection.config.ws_max_size = connection.buffer.max_length = 1_000
+    connection.data_received(b"\x82\xff" + (40_000_000).to_bytes(8, "big") + b"abcd" + b"x" * 2_000)
+    assert b"exceeds the maximum size" in transport.written
+    assert transport.has_closed
+    async with asyncio.timeout(30):
+        await transport.aborted.wait()
 
 
 async def lines_to(port: int, path: str, number: int) -> list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
