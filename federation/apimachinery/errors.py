@@ -131,6 +131,14 @@ def is_kind_missing(error: Exception) -> bool:
     return isinstance(error, NotFound) and not error.details.get("name")
 
 
+def is_not_applicable(error: ApiError) -> bool:
+    """Return whether server-side apply cannot write an object that other verbs can: a list has one key twice.
+
+    Kubernetes accepts that in lists such as `ports`, and warns of it; the merge of an apply needs single keys.
+    """
+    return "duplicate entries for key" in str(error)
+
+
 class MethodNotAllowed(ApiError):
     code, reason = 405, "MethodNotAllowed"
 

@@ -22,7 +22,9 @@ from federation.apimachinery.errors import (
     NotFound,
     RequestWithdrawn,
     is_kind_missing,
+    is_not_applicable,
 )
+from federation.apimachinery.mergepatch import apply_merge_patch
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client, PatchType
 from federation.client.servedversion import in_served_version
@@ -35,7 +37,7 @@ from federation.delivery.rules.names import ORPHANED
 from federation.delivery.rules.orphans import is_marked_at_release, is_orphan, needs_replacement
 from federation.delivery.rules.plan import has_lost_label, is_managed, is_management_disabled, is_name_collision
 from federation.delivery.rules.status import ClusterStatus, describe_kind, describe_unserved
-from federation.planning.drift.fields import Field, author_of, drifted_fields
+from federation.planning.drift.fields import Field, author_of, drifted_fields, fields_to_remove
 from federation.planning.drift.unwritten import may_be_default, without
 from federation.planning.leftovers.evidence import Evidence, objection
 from federation.planning.rendering.drift import is_subset
@@ -212,14 +214,33 @@ class MemberWriter:
     async def _apply(self, client: Client, key: MemberKey, obj: Object, revision: str = "", *, uid: str = "") -> Object:
         pins = {name: value for name, value in (("resourceVersion", revision), ("uid", uid)) if value}
         body = {**obj, "metadata": {**obj["metadata"], **pins}} if pins else obj
+        try:
+            return await client.patch(
+                key.resource,
+                key.name,
+                orjson.dumps(body),
+                patch_type=PatchType.APPLY,
+                namespace=key.namespace,
+                field_manager=names.FIELD_MANAGER,
+                force=True,
+            )
+        except ApiError as error:
+            if not is_not_applicable(error):
+                raise
+        return await self._write_otherwise(client, key, obj, pins)
+
+    async def _write_otherwise(self, client: Client, key: MemberKey, obj: Object, pins: Object) -> Object:
+        """Write what cannot be applied: create it, or patch what an apply would change; Conflict if it exists."""
+        if "uid" not in pins:
+            try:
+                return await client.create(key.resource, obj, field_manager=names.FIELD_MANAGER)
+            except AlreadyExists as error:
+                raise Conflict(str(error)) from error
+        live = await client.get(key.resource, key.name, key.namespace)  # the cache has no owners of fields
+        patch = apply_merge_patch(fields_to_remove(live, obj), obj)
+        patch["metadata"] |= pins
         return await client.patch(
-            key.resource,
-            key.name,
-            orjson.dumps(body),
-            patch_type=PatchType.APPLY,
-            namespace=key.namespace,
-            field_manager=names.FIELD_MANAGER,
-            force=True,
+            key.resource, key.name, patch, namespace=key.namespace, field_manager=names.FIELD_MANAGER
         )
 
     async def remove(

@@ -163,6 +163,36 @@ def is_written_by_us(live: Mapping[str, Any], steps: Sequence[Step]) -> bool:
     )
 
 
+def fields_to_remove(live: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the merge patch that removes what managedFields name as ours and `wanted` lacks, as an apply would.
+
+    A merge patch replaces lists as a whole, so nothing in them is named.
+    """
+    patch: dict[str, Any] = {}
+    for entry in managers_entries(live):
+        if entry.get("manager") == names.FIELD_MANAGER and not entry.get("subresource"):
+            _add_removals(patch, entry.get("fieldsV1"), wanted)
+    return patch
+
+
+def _add_removals(patch: dict[str, Any], owned: Any, wanted: Mapping[str, Any]) -> None:
+    for key, below in owned.items() if isinstance(owned, Mapping) else ():
+        name = key[2:] if isinstance(key, str) and key.startswith("f:") else ""
+        if not name:
+            continue
+        is_map = isinstance(below, Mapping) and any(isinstance(each, str) and each.startswith("f:") for each in below)
+        inner = wanted.get(name)
+        if is_map and (inner is None or isinstance(inner, Mapping)):
+            # Others may own fields of a map that is not wanted any more.
+            if not isinstance(below_patch := patch.get(name, {}), dict):
+                continue
+            _add_removals(below_patch, below, inner or {})
+            if below_patch:
+                patch[name] = below_patch
+        elif name not in wanted:
+            patch[name] = None
+
+
 def applied_entry(live: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the entry of managedFields for the federation's applies, None without one."""
     return next(filter(_is_ours, managers_entries(live)), None)

@@ -3,7 +3,7 @@
 A pod may name an environment variable, port, pull secret or host alias twice: validation allows it, but such a list is
 a map for server-side apply, by which members are written. What Kubernetes does with the repetition is done here: the
 last variable wins, the names of one address add up, equal entries are one. Entries that contradict each other stay, and
-the member refuses the object; the host warns about every repetition when the object is written.
+the object is created and patched instead (`delivery/members/operations.py`); the host warns about every repetition.
 """
 
 import re
