@@ -10,7 +10,7 @@ from tests.support.manifests import a_deployment, a_policy
 
 from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS
-from federation.web.ui.exports import to_cell
+from federation.web.ui.exports import Table, to_cell, to_yaml
 
 LISTS = (
     "objects", "policies", "namespaces", "fleet", "attention", "decisions", "capacity", "rollouts", "attention?cause=x",
@@ -56,3 +56,11 @@ def test_a_cell_shows_characters_that_reorder_text_as_their_codes() -> None:
     """Otherwise a reason or an owner shows an approver other words in his spreadsheet."""
     assert to_cell("approved by \u202emoor") == "approved by \\u202emoor"
     assert to_cell(["a\u2066", "b"]) == "a\\u2066, b"
+
+
+def test_a_yaml_file_shows_characters_that_reorder_text_as_their_codes_and_keeps_the_value() -> None:
+    reason = "approved by \u202emoor"
+    text = to_yaml(Table("holds", ["reason", "clusters"], [[reason, ["a\u2066", "é"]]]))
+    assert text.isascii()
+    assert yaml.safe_load(text) == [{"reason": reason, "clusters": ["a\u2066", "é"]}]
+    assert "é" in to_yaml(Table("holds", ["reason"], [["é"]])), "other letters stay as they are"

@@ -7,7 +7,7 @@ shown as their codes, as on pages. Numbers of ours stay numbers.
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import yaml
@@ -71,4 +71,10 @@ def to_yaml(table: Table) -> str:
         }
         for row in table.rows
     ]
-    return str(yaml.dump(rows, Dumper=yaml.CSafeDumper, sort_keys=False, width=120, allow_unicode=True))
+    text = _dump(rows, is_plain=True)
+    # YAML's own escapes keep the value, which programs read.
+    return text if escape_direction(text) == text else _dump(rows, is_plain=False)
+
+
+def _dump(rows: Sequence[Mapping[str, object]], *, is_plain: bool) -> str:
+    return str(yaml.dump(rows, Dumper=yaml.CSafeDumper, sort_keys=False, width=120, allow_unicode=is_plain))
