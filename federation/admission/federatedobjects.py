@@ -3,8 +3,9 @@
 Sync writes the template of a federated object to members with the federation's own rights. A user therefore needs the
 verb `federate` on the resource, namespace and name of the template, before and after an update. The plugin marks the
 object as written by hand, so that sync delivers it without a source object. Only the control plane writes statuses,
-reports, and the records of what an object pays: quotas and queues limit what is written by hand, too. A new object
-starts with the claim on nothing, so that its first delivery waits for the scheduler.
+reports, and its records in annotations, such as what an object pays, which revisions are approved, and what the guard
+holds: quotas, queues, waves and holds limit what is written by hand, too. A new object starts with the claim on
+nothing, so that its first delivery waits for the scheduler.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,27 +26,23 @@ from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 from federation.planning.accounts.claim import CLAIM, NOTHING_YET
-from federation.planning.rendering.admittednodes import QUEUE_NODES
-from federation.planning.rendering.names import QUEUE_RELEASED
-from federation.scheduling.names import QUEUE_ADMISSION
+from federation.planning.federatedobject.federatedtemplate import FEDERATED_ANNOTATIONS
 
 FEDERATED = (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
 REPORTS = (COLLECTED_STATUSES, CLUSTER_COLLECTED_STATUSES, PROPAGATED_VERSIONS, CLUSTER_PROPAGATED_VERSIONS)
 """Kinds in which the control plane reports; only it writes them."""
 FEDERATE = "federate"
 """The verb for delivering an object to members with the federation's rights."""
-_PAYING = frozenset(
-    (
-        CLAIM.name,
-        QUEUE_ADMISSION,
-        QUEUE_NODES.name,
-        QUEUE_RELEASED,
-        names.POD_GROUP,
-        names.DEVICE_CLAIMS,
-        names.DEPARTED_CLUSTERS,
-    )
-)
-"""Annotations in which the control plane records what an object pays, for what, until when, and what it gets for it."""
+_WISHES = (FEDERATED_ANNOTATIONS - {names.AUTHORS, names.WRITTEN_ALLOCATIONS}) | {
+    names.INTERNAL_ORPHAN,
+    names.INTERNAL_CONFLICT_RESOLUTION,
+    names.INTERNAL_CLUSTERS_TO_ADOPT,
+    names.ENABLE_FOLLOWER_SCHEDULING,
+    names.POD_UNSCHEDULABLE_THRESHOLD,
+    names.PENDING_CONTROLLERS,
+}
+"""Annotations that a user may write by hand, as on a source or in a policy."""
+_DOMAIN = names.DOMAIN.removesuffix("/")
 _TEMPLATE = "spec.template"
 FindResource = Callable[[str, str], Resource | None]
 """Returns the resource that the host serves for an apiVersion and kind."""
@@ -60,7 +57,7 @@ class FederatedObjectAdmission:
         self._find = find
 
     def mutate(self, request: AdmissionRequest) -> Object:
-        """Mark a federated object as written by hand, with its records of what it pays as they are stored.
+        """Mark a federated object as written by hand, with the control plane's records as they are stored.
 
         `validate` decides whether the requester may do that.
         """
@@ -71,12 +68,13 @@ class FederatedObjectAdmission:
         annotations = metadata.get("annotations")
         if isinstance(annotations, Mapping | None):
             stored = (request.old or {"metadata": {}})["metadata"].get("annotations") or {}
-            wished = {name: value for name, value in (annotations or {}).items() if name not in _PAYING}
-            paid = {name: value for name, value in stored.items() if name in _PAYING}
+            wished = {name: value for name, value in (annotations or {}).items() if not _is_record(name)}
+            kept = {name: value for name, value in stored.items() if _is_record(name)}
+            _warn(request, annotations or {}, kept)
             if request.resource.namespaced and stored.get(names.HAND_WRITTEN) != "true":
                 # It has nothing before the scheduler grants it: otherwise it would count as what ran before a quota.
-                paid = {**CLAIM.entry(NOTHING_YET), **paid}
-            metadata["annotations"] = {**wished, **paid, names.HAND_WRITTEN: "true"}
+                kept = {**CLAIM.entry(NOTHING_YET), **kept}
+            metadata["annotations"] = {**wished, **kept, names.HAND_WRITTEN: "true"}
         return obj
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:
@@ -131,6 +129,19 @@ class FederatedObjectAdmission:
             f"write the object itself, which the control plane federates, or get the verb {FEDERATE} on its resource"
         )
         raise forbidden(request, text, field=_TEMPLATE)
+
+
+def _is_record(name: str) -> bool:
+    """Return whether only the control plane writes an annotation of a federated object."""
+    return name.partition("/")[0].endswith(_DOMAIN) and "/" in name and name not in _WISHES
+
+
+def _warn(request: AdmissionRequest, sent: Mapping[str, Any], kept: Mapping[str, Any]) -> None:
+    others = {name for name, value in sent.items() if _is_record(name) and kept.get(name) != value}
+    for name in sorted(others - {names.HAND_WRITTEN, names.AUTHORS, CLAIM.name}):
+        text = f"metadata.annotations[{name}]: only the control plane writes it; the stored value is kept"
+        if text not in request.warnings:
+            request.warnings.append(text)
 
 
 def _template(obj: Object) -> Mapping[str, Any]:

@@ -1,5 +1,7 @@
 """Attack: a user with edit or admin in one namespace writes what sync delivers with the federation's rights."""
 
+import importlib
+import pkgutil
 from collections.abc import AsyncIterator
 from copy import deepcopy
 from dataclasses import replace
@@ -20,18 +22,19 @@ from tests.support.tenants import (
     tenants,
 )
 
+import federation
 from federation.admission.federatedobjects import FederatedObjectAdmission
 from federation.api import names
-from federation.api.federatedtype import template_problem
+from federation.api.federatedtype import default_type_configs, parse_configs, template_problem
 from federation.api.resources import FEDERATED_OBJECTS
 from federation.apimachinery.errors import Forbidden
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.admission.requests import CREATE, AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, AccessDecision
 from federation.planning.accounts.claim import CLAIM
-from federation.planning.rendering.admittednodes import QUEUE_NODES
-from federation.planning.rendering.names import QUEUE_RELEASED
-from federation.scheduling.names import QUEUE_ADMISSION
+from federation.planning.federatedobject.builder import build
+from federation.planning.federatedobject.federatedtemplate import FEDERATED_ANNOTATIONS
+from federation.planning.federatedobject.names import OBSERVED_ANNOTATIONS
 
 CONFIG_MAP: Object = {
     "apiVersion": "v1",
@@ -230,6 +233,26 @@ async def test_an_administrator_with_the_verb_federate_writes_and_is_marked(host
     assert 'cannot federate resource "secrets"' in refused.json()["message"]
 
 
+@pytest.mark.parametrize("name", [names.APPROVED_REVISIONS, names.OVERRIDE_AUTHORS, names.HELD_PLACEMENT])
+async def test_every_write_keeps_the_records_of_the_control_plane(host: Tenants, name: str) -> None:
+    await host.grant("editor", *EVERYTHING_OF_OURS, rule("federate", "configmaps", ""))
+    client = await host.client("editor")
+    body = federated(CONFIG_MAP, "by-hand")
+    forged = {**body, "metadata": {**body["metadata"], "annotations": {name: "forged"}}}
+    answer = await client.post(FEDERATED, json=forged)
+    assert f"{name}]: only the control plane writes it" in answer.headers["Warning"]
+    url, patch = f"{FEDERATED}/by-hand", {"metadata": {"annotations": {name: "forged"}}}
+    answers = [answer, await client.patch(url, json=patch, headers=MERGE)]
+    stored = {**answer.json()["metadata"], **patch["metadata"]}
+    version = answers[-1].json()["metadata"]["resourceVersion"]
+    answers.append(await client.put(url, json={**answer.json(), "metadata": {**stored, "resourceVersion": version}}))
+    apply = {"Content-Type": "application/apply-patch+yaml"}
+    answers.append(await client.patch(f"{url}?fieldManager=me&force=true", json=forged, headers=apply))
+    for each in answers:
+        assert each.status_code in (200, 201), each.text
+        assert name not in each.json()["metadata"]["annotations"]
+
+
 async def test_the_permission_covers_the_template_that_is_replaced(host: Tenants) -> None:
     root = await host.root()
     assert (await root.post(FEDERATED, json=federated(ROLE_BINDING, "by-hand"))).status_code == 201
@@ -255,20 +278,52 @@ async def test_roles_cannot_be_raised_by_those_who_hold_only_edit(host: Tenants)
     assert (await client.post(f"{RBAC}/namespaces/default/roles", json=role)).status_code == 403
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        CLAIM.name,
-        QUEUE_ADMISSION,
-        QUEUE_NODES.name,
-        QUEUE_RELEASED,
-        names.POD_GROUP,
-        names.DEVICE_CLAIMS,
-        names.DEPARTED_CLUSTERS,
-    ],
-)
-def test_what_an_object_pays_is_not_written_by_hand(name: str) -> None:
-    """Otherwise its author would run more than the quotas of the namespace allow, or what no queue has admitted."""
+def own_names() -> list[str]:
+    """Return the annotations and labels of ours that any `names.py` defines."""
+    found: set[str] = set()
+    for module in pkgutil.walk_packages(federation.__path__, "federation."):
+        if module.name.endswith(".names"):
+            values = vars(importlib.import_module(module.name)).values()
+            found.update(value for value in values if isinstance(value, str) and names.DOMAIN in value)
+    assert len(found) > 150
+    return sorted(value for value in found if not value.endswith("/") and "{" not in value)
+
+
+WISHES = {
+    *FEDERATED_ANNOTATIONS - {names.AUTHORS, names.WRITTEN_ALLOCATIONS},
+    names.INTERNAL_ORPHAN,
+    names.INTERNAL_CONFLICT_RESOLUTION,
+    names.INTERNAL_CLUSTERS_TO_ADOPT,
+    names.ENABLE_FOLLOWER_SCHEDULING,
+    names.POD_UNSCHEDULABLE_THRESHOLD,
+    names.PENDING_CONTROLLERS,
+}
+BOOKKEEPING = {OBSERVED_ANNOTATIONS, names.TEMPLATE_GENERATOR_MERGE_PATCH}
+"""They describe the source, so they differ with it."""
+RECORDED = {names.ORDINAL_STARTS, names.AUTHORS}
+"""The ordinals of its own pods are the source's to remember; authors are replaced when the source is written."""
+OF_MEMBER_OBJECTS = {names.ADOPTED, names.TEMPLATE_HASH, names.TEMPLATE_REVISION, names.SOURCE_GENERATION}
+
+
+def test_no_record_of_the_control_plane_comes_from_a_source() -> None:
+    """A user of a namespace writes any annotation on a Deployment; wishes are read, and nothing else is believed."""
+    source: Object = {**CONFIG_MAP, "metadata": {**CONFIG_MAP["metadata"], "uid": "u", "resourceVersion": "1"}}
+    type_ = next(each for each in parse_configs(default_type_configs()) if each.resource.kind == "ConfigMap")
+    plain = build(source, type_)["metadata"]["annotations"]
+    for name in own_names():
+        forged = {**source, "metadata": {**source["metadata"], "annotations": {name: "forged"}}}
+        built = build(forged, type_)
+        annotations = built["metadata"]["annotations"]
+        if name == names.PENDING_CONTROLLERS or name not in WISHES | BOOKKEEPING | RECORDED:
+            assert annotations.get(name) == plain.get(name), name
+        assert "forged" not in {annotations.get(key) for key in BOOKKEEPING}
+        if name in OF_MEMBER_OBJECTS:
+            assert name not in built["spec"]["template"]["metadata"]["annotations"], name
+
+
+@pytest.mark.parametrize("name", sorted(set(own_names()) - WISHES - {names.HAND_WRITTEN}))
+def test_a_record_of_the_control_plane_is_not_written_by_hand(name: str) -> None:
+    """Otherwise its author would run more than quotas and queues admit, or what waves, guard and reviews have not."""
 
     def written(annotations: dict[str, str], old: dict[str, str] | None) -> str | None:
         def stored(values: dict[str, str]) -> Object:

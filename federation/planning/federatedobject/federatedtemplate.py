@@ -57,6 +57,11 @@ IGNORED_ANNOTATIONS = frozenset(
         names.ORDINAL_STARTS,
         # In a member it marks a Service derived for discovery; a user's mark would disown the member object.
         names.DERIVED_SERVICE,
+        # Sync's own records on member objects.
+        names.ADOPTED,
+        names.TEMPLATE_HASH,
+        names.TEMPLATE_REVISION,
+        names.SOURCE_GENERATION,
         LIMIT_RANGER,
     )
 )
