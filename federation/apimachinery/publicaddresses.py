@@ -27,6 +27,16 @@ _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 _SPECIAL: Final = parse_networks(("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20"))
 """Azure's metadata service, whose address looks global, and networks that older versions of Python count as global."""
 
+_METADATA: Final = parse_networks(
+    ("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128", "168.63.129.16/32", "100.100.100.200/32")
+)
+"""Link-local addresses, and those of clouds' metadata services elsewhere: they give credentials of the machine."""
+
+
+def is_metadata(address: str) -> bool:
+    """Return whether an address is link-local or that of a metadata service; ValueError."""
+    return is_listed(address, _METADATA)
+
 
 def is_listed(address: str, networks: Iterable[Network]) -> bool:
     """Return whether an address is in one of the networks; ValueError for a text that is no address."""

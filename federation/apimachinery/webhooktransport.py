@@ -17,7 +17,7 @@ import httpx
 
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ConfigurationError, ServiceUnavailable
-from federation.apimachinery.publicaddresses import Network, is_listed, is_public
+from federation.apimachinery.publicaddresses import Network, is_listed, is_metadata, is_public
 
 _KEEP_ALIVE_S = 15.0
 _REACHED: ContextVar[list[str] | None] = ContextVar("reached", default=None)
@@ -27,7 +27,8 @@ _REACHED: ContextVar[list[str] | None] = ContextVar("reached", default=None)
 class CheckedTransport(httpx.AsyncHTTPTransport):
     """The connections to one server with one TLS context, None for plain HTTP.
 
-    With `allowed`, it connects to global unicast addresses and these networks only.
+    With `allowed`, it connects to global unicast addresses and these networks only. Without, it sends nothing to
+    metadata services of clouds.
     """
 
     def __init__(self, context: ssl.SSLContext | None, allowed: Sequence[Network] | None) -> None:
@@ -37,7 +38,7 @@ class CheckedTransport(httpx.AsyncHTTPTransport):
             ssl_context=context,
             max_connections=None,
             keepalive_expiry=_KEEP_ALIVE_S,
-            network_backend=None if allowed is None else _PublicBackend(allowed),
+            network_backend=_Backend() if allowed is None else _PublicBackend(allowed),
         )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -52,6 +53,24 @@ class CheckedTransport(httpx.AsyncHTTPTransport):
         if address := response.extensions["network_stream"].get_extra_info("server_addr"):
             reached.append(str(address[0]))
         return response
+
+
+class _Backend(httpcore.AnyIOBackend):
+    """Closes a connection to a metadata service before anything is sent, whatever name or number led to it."""
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109  # httpcore's signature
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        stream = await super().connect_tcp(host, port, timeout, local_address, socket_options)
+        if (address := stream.get_extra_info("server_addr")) and is_metadata(str(address[0])):
+            await stream.aclose()
+            raise httpcore.ConnectError("not allowed, because it is a link-local or metadata address")
+        return stream
 
 
 class _PublicBackend(httpcore.AnyIOBackend):

@@ -1,14 +1,16 @@
 """Attack: a tenant scans the host's networks with gates of rollouts, and reads the answers in FederatedRollouts."""
 
 from pathlib import Path
+from typing import Any
 
+import httpcore
 import pytest
 
 from federation.admission.rolloutgates import gate_causes
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ConfigurationError
-from federation.apimachinery.publicaddresses import is_public, parse_networks
+from federation.apimachinery.publicaddresses import is_metadata, is_public, parse_networks
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
 from federation.features.waves.httpgate import HTTPGate
 from federation.planning.waves.waverules import HTTPCheck
@@ -60,6 +62,46 @@ async def test_no_gate_reaches_an_address_that_is_not_global(host: str) -> None:
     await client.close()
     assert response.status == 0
     assert "not allowed" in response.error
+
+
+@pytest.mark.parametrize("host", ["2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "169.254.43518", "127.1", "0"])
+async def test_other_spellings_of_an_address_are_refused_when_they_are_called(host: str) -> None:
+    client = WebhookClient(WebhookClientOptions(is_public_only=True))
+    response = await client.get(Connection(f"http://{host}:1/"), {}, timeout_s=60)
+    await client.close()
+    assert response.status == 0
+    assert "not allowed" in response.error or "Invalid IPv4 address" in response.error
+
+
+METADATA = ["169.254.169.254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "fe80::1%eth0", "fd00:ec2::254"]
+
+
+@pytest.mark.parametrize("address", [*METADATA, "168.63.129.16", "100.100.100.200"])
+async def test_no_call_reaches_a_metadata_service(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Webhooks, Remedies, plugins and metrics may be in any network of the administrator, but not there."""
+    sent = []
+
+    class Stream(httpcore.AsyncMockStream):
+        def get_extra_info(self, info: str) -> Any:
+            return (address, 80) if info == "server_addr" else None
+
+        async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+            sent.append(buffer)
+
+    async def connect(*_: object, **__: object) -> httpcore.AsyncNetworkStream:
+        return Stream([b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"])
+
+    monkeypatch.setattr(httpcore.AnyIOBackend, "connect_tcp", connect)
+    client = WebhookClient()
+    response = await client.get(Connection("http://name.example:80/"), {}, timeout_s=60)
+    await client.close()
+    assert "link-local or metadata address" in response.error
+    assert not sent
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "::1", "fd12::1"])
+def test_own_networks_are_no_metadata_services(address: str) -> None:
+    assert not is_metadata(address)
 
 
 @pytest.mark.parametrize("host", ["93.184.215.14", "[2606:2800:21f:cb07:6820:80da:af6b:8b2c]", "slo.example.com"])

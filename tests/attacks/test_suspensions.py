@@ -98,3 +98,59 @@ async def test_a_suspension_that_cannot_be_read_is_refused(tmp_path: Path, spec:
         answer = await root.post(f"{OURS}/namespaces/default/deliverysuspensions?fieldValidation=Strict", json=body)
     assert answer.status_code in (400, 422), answer.text
     assert field in answer.text
+
+
+SELECTED = (
+    ("v1", "Namespace"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    ("core.kubeadmiral.io/v1alpha1", "FederatedCluster"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("v1", "ResourceQuota"),
+    ("apps/v1", "Deployment"),
+    ("example.com/v1", "Unknown"),
+)
+
+
+async def test_a_dry_run_is_answered_as_the_write_is(tmp_path: Path) -> None:
+    """Whatever kind a tenant selects: code, message and warnings are the same, and a dry run stores nothing."""
+    async with tenants(tmp_path) as host:
+        editor = await host.client("editor")
+        for number, (api_version, kind) in enumerate(SELECTED):
+            selector = [{"apiVersion": api_version, "kind": kind}]
+            for own, spec in (
+                ("PropagationPolicy", {"schedulingMode": "Duplicate", "resourceSelectors": selector}),
+                ("OverridePolicy", {"resourceSelectors": selector}),
+                ("DeliverySuspension", {"owner": "ops", "reason": "a copy", "objects": selector}),
+            ):
+                plural = {"PropagationPolicy": "propagationpolicies", "OverridePolicy": "overridepolicies"}
+                url = f"{OURS}/namespaces/default/{plural.get(own, 'deliverysuspensions')}"
+                body = {**a_suspension(own), "metadata": {"name": f"p{number}"}, "spec": spec}
+                answers = [await editor.post(f"{url}{query}", json=body) for query in ("?dryRun=All", "")]
+                seen = [(each.status_code, each.json().get("message"), each.headers.get("Warning")) for each in answers]
+                assert seen[0] == seen[1], (own, kind)
+                may_update = kind not in ("Role", "ResourceQuota", "Unknown")
+                assert (seen[0][0] == 201) is may_update, (own, kind, seen)
+                assert (await editor.get(f"{url}/p{number}")).status_code == (200 if may_update else 404)
+
+
+async def test_an_unknown_field_of_any_own_kind_is_refused_or_named(tmp_path: Path) -> None:
+    async with tenants(tmp_path) as host:
+        root = await host.root()
+        checked = 0
+        for resource in (await root.get(OURS)).json()["resources"]:
+            if "/" in resource["name"] or "create" not in resource["verbs"]:
+                continue
+            where = "/namespaces/default" if resource["namespaced"] else ""
+            url, kind = f"{OURS}{where}/{resource['name']}", resource["kind"]
+            body: Object = {**a_suspension(kind), "spec": {"nonsense": 1}, "nonsense": 1}
+            refused = await root.post(f"{url}?dryRun=All&fieldValidation=Strict", json=body)
+            assert refused.status_code == 400, (kind, refused.text)
+            assert 'unknown field "nonsense"' in refused.json()["message"], kind
+            found = refused.json()["message"]
+            assert 'unknown field "spec.nonsense"' in found or 'unknown field "spec"' in found, (kind, found)
+            checked += 1
+        assert checked > 25
+        named = await root.post(OWN, json=a_suspension("DeliverySuspension", objects=[DEPLOYMENT], namespaces=["x"]))
+        assert named.status_code == 201
+        assert named.headers["Warning"] == '299 - "unknown field \\"spec.namespaces\\""'
+        assert "namespaces" not in named.json()["spec"]
