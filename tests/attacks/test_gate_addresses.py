@@ -91,7 +91,7 @@ async def test_no_call_reaches_a_metadata_service(address: str, monkeypatch: pyt
     async def connect(*_: object, **__: object) -> httpcore.AsyncNetworkStream:
         return Stream([b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"])
 
-    monkeypatch.setattr(httpcore.AnyIOBackend, "connect_tcp", connect)
+    monkeypatch.setattr("httpcore.AnyIOBackend.connect_tcp", connect)
     client = WebhookClient()
     response = await client.get(Connection("http://name.example:80/"), {}, timeout_s=60)
     await client.close()
