@@ -6,6 +6,8 @@ object as written by hand, so that sync delivers it without a source object. Onl
 reports, and its records in annotations, such as what an object pays, which revisions are approved, and what the guard
 holds: quotas, queues, waves and holds limit what is written by hand, too. A new object starts with the claim on
 nothing, so that its first delivery waits for the scheduler.
+
+Decision: docs/decisions/0268-records-are-kept-by-admission.md
 """
 
 from collections.abc import Callable, Mapping
