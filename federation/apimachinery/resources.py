@@ -90,6 +90,7 @@ PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorit
 LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases")
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments")
 REPLICA_SETS = Resource("apps", "v1", "ReplicaSet", "replicasets")
+REPLICATION_CONTROLLERS = Resource("", "v1", "ReplicationController", "replicationcontrollers")
 STATEFUL_SETS = Resource("apps", "v1", "StatefulSet", "statefulsets")
 DAEMON_SETS = Resource("apps", "v1", "DaemonSet", "daemonsets")
 CONTROLLER_REVISIONS = Resource("apps", "v1", "ControllerRevision", "controllerrevisions")

@@ -106,6 +106,7 @@ def fork_members(directory: Path, fleet: FleetOptions) -> "FleetProcess":
         pod_start_s=fleet.pod_start_s,
         pods_per_node=_PODS_PER_NODE,
         has_workload_spreads=fleet.has_workload_spreads,
+        trusts_federation=True,
         devices=fleet.devices,
     )
     return fork_fleet(members, directory / "members", is_light=fleet.is_light)

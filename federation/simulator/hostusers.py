@@ -1,4 +1,4 @@
-"""The rights of the host's users in a simulated member: everything its administrator would allow them for a trial.
+"""The rights of the host and its users in a simulated member: what its administrator would allow for a trial.
 
 The same objects as in examples/member-proxy, which an administrator of a real member applies.
 """
@@ -14,6 +14,7 @@ from federation.client.client import Client
 from federation.memberproxy.memberusers import PREFIX
 
 _IMPERSONATOR = f"{PREFIX}impersonator"
+_FEDERATION = f"{SERVICE_ACCOUNTS_GROUP}:{names.SYSTEM_NAMESPACE}"
 
 
 def _binding(name: str, role: str, group: str) -> dict[str, Any]:
@@ -42,7 +43,7 @@ OBJECTS: tuple[tuple[Resource, dict[str, Any]], ...] = (
     ),
     (
         CLUSTER_ROLE_BINDINGS,
-        _binding(_IMPERSONATOR, _IMPERSONATOR, f"{SERVICE_ACCOUNTS_GROUP}:{names.SYSTEM_NAMESPACE}"),
+        _binding(_IMPERSONATOR, _IMPERSONATOR, _FEDERATION),
     ),
     (CLUSTER_ROLE_BINDINGS, _binding(f"{PREFIX}administrators", "cluster-admin", PREFIX + MASTERS)),
 )
@@ -60,8 +61,10 @@ METRICS_READER: dict[str, Any] = {
 """The role that a metrics server brings: who may view pods may view their metrics."""
 
 
-async def admit_host_users(client: Client) -> None:
-    """Create the roles and bindings that do not exist yet."""
-    for resource, obj in (*OBJECTS, (CLUSTER_ROLES, METRICS_READER)):
+async def admit_host_users(client: Client, *, trusts_federation: bool = False) -> None:
+    """Create the roles and bindings that do not exist yet; for members of `fedctl up`, also all rights of the host."""
+    ours = _binding(f"{PREFIX}federation", "cluster-admin", _FEDERATION)
+    more = ((CLUSTER_ROLE_BINDINGS, ours),) if trusts_federation else ()
+    for resource, obj in (*OBJECTS, (CLUSTER_ROLES, METRICS_READER), *more):
         with contextlib.suppress(AlreadyExists):
             await client.create(resource, obj)

@@ -75,6 +75,7 @@ class SimulatedMember:
         self._server.read_from(NODE_METRICS, NodeMetricsReader(own, clock))
         self._server.add_other_services(PodWebhooks(own).answer)
         self._workloads = Workloads(self._server.registry, options, clock)
+        self._trusts_federation = options.trusts_federation
         self._spreads: WorkloadSpreads | None = None
         self._uniteds: UnitedDeploymentService | None = None
         if options.has_workload_spreads:
@@ -88,7 +89,7 @@ class SimulatedMember:
     async def prepare(self) -> None:
         """Create the objects that a new cluster has, and what the host's users may do."""
         await self._server.prepare(definitions() if self._spreads is not None else ())
-        await admit_host_users(self.client)
+        await admit_host_users(self.client, trusts_federation=self._trusts_federation)
 
     async def settle(self) -> None:
         """Write, after `prepare`, what a new API server writes first, so that copies of the store need not."""

@@ -66,6 +66,8 @@ class MemberOptions:
     """Concurrent reconciles per controller."""
     has_workload_spreads: bool = False
     """Whether the member serves WorkloadSpreads and UnitedDeployments."""
+    trusts_federation: bool = False
+    """Whether the federation's accounts may do everything in the member, so that every kind can be tried."""
     running_pods: int = 0
     """Pods that run in a new light member from its start."""
 
@@ -92,6 +94,7 @@ def describe_members(
     pod_start_s: float = 0.3,
     pods_per_node: int = 110,
     has_workload_spreads: bool = False,
+    trusts_federation: bool = False,
     running_pods: int = 0,
     devices: int = 0,
 ) -> list[MemberOptions]:
@@ -124,6 +127,7 @@ def describe_members(
                 labels=labels,
                 pod_start_s=pod_start_s,
                 has_workload_spreads=has_workload_spreads,
+                trusts_federation=trusts_federation,
                 running_pods=running_pods,
             )
         )

@@ -22,6 +22,7 @@ from federation.apimachinery.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
     RESOURCE_SLICES,
     STATEFUL_SETS,
     STORAGE_CLASSES,
@@ -122,7 +123,7 @@ class Workloads:
         pods = self._informer(PODS)
         scalable = {
             (resource.group, resource.kind): self._informer(resource)
-            for resource in (DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS)
+            for resource in (DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS, REPLICATION_CONTROLLERS)
         }
         suffixes = NameSuffixes(random.Random(options.name))  # noqa: S311  # names of simulated pods, not secrets
         index_pods(pods)
@@ -134,6 +135,7 @@ class Workloads:
         controllers = (
             DeploymentController(member),
             ReplicaSetController(member),
+            ReplicaSetController(member, REPLICATION_CONTROLLERS),
             StatefulSetController(member),
             DaemonSetController(member),
             JobController(member),

@@ -339,6 +339,18 @@ def test_config_maps_and_services_are_propagated_to_every_member(user: User) -> 
     assert user.data() == {}
 
 
+def test_a_policy_selects_a_kind_that_the_first_policies_did_not(user: User) -> None:
+    """Members of `fedctl up` need no further rights."""
+    policy, controller = a_policy(), a_deployment(3)
+    policy["spec"]["resourceSelectors"] = [{"apiVersion": "v1", "kind": "ReplicationController"}]
+    controller |= {"apiVersion": "v1", "kind": "ReplicationController"}
+    controller["spec"]["selector"] = controller["spec"]["selector"]["matchLabels"]
+    user.apply(policy, controller)
+    user.kubectl("wait", "rc/web", "--for=jsonpath={.status.readyReplicas}=3", "--timeout=90s")
+    assert sum(each["spec"]["replicas"] for each in user.look("replicationcontrollers", "web").values()) == 3
+    user.kubectl("delete", "rc/web", "--timeout=90s")
+
+
 def test_followers_are_placed_with_their_leader_and_why_shows_it(user: User) -> None:
     deployments = [{"apiVersion": "apps/v1", "kind": "Deployment"}]
     user.apply(a_policy(placement=weighted(1, 1), resourceSelectors=deployments))

@@ -24,6 +24,7 @@ _BY_KIND: Mapping[tuple[str, str], Merge] = {
     ("apps", "Deployment"): deployment.merge,
     ("apps", "StatefulSet"): statefulset.merge,
     ("apps", "DaemonSet"): daemonset.merge,
+    ("", "ReplicationController"): replicaset.merge,
     ("apps", "ReplicaSet"): replicaset.merge,
     ("batch", "Job"): job.aggregate,
     ("batch", "CronJob"): cronjob.merge,

@@ -25,6 +25,7 @@ _KINDS = frozenset(
         ("apps", "StatefulSet"),
         ("apps", "DaemonSet"),
         ("apps", "ReplicaSet"),
+        ("", "ReplicationController"),
         (KRUISE_GROUP, "CloneSet"),
         (KRUISE_GROUP, "StatefulSet"),
         ("batch", "Job"),

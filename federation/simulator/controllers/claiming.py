@@ -9,7 +9,7 @@ from typing import Any
 
 from federation.apimachinery.errors import Conflict, NotFound
 from federation.apimachinery.ownerreferences import controller_of, controller_reference, controller_uids
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.resources import REPLICATION_CONTROLLERS, Object, Resource
 from federation.apimachinery.selectors import Selector, compile_label_selector
 from federation.client.client import Client
 from federation.runtime.controller import Controller, Key
@@ -62,7 +62,7 @@ class Dependents:
     def _candidates(self, owner: Mapping[str, Any]) -> Iterable[Object]:
         """Return the orphans with the first label that the selector asks for; all objects when it asks for none."""
         namespace = owner["metadata"]["namespace"]
-        labels = (owner["spec"].get("selector") or {}).get("matchLabels") or {}
+        labels = (_selector_in(owner) or {}).get("matchLabels") or {}
         if not labels:
             return self._dependents.list(namespace)
         key = min(labels)
@@ -88,7 +88,13 @@ class Dependents:
 
 def selector_of(owner: Mapping[str, Any]) -> Selector:
     """Return the selector of a workload; admission has validated it."""
-    return compile_label_selector(owner["spec"].get("selector"), is_validated=True)
+    return compile_label_selector(_selector_in(owner), is_validated=True)
+
+
+def _selector_in(owner: Mapping[str, Any]) -> Any:
+    """Return the selector as an object: a ReplicationController has the labels alone."""
+    selector = owner["spec"].get("selector")
+    return {"matchLabels": selector} if owner.get("kind") == REPLICATION_CONTROLLERS.kind else selector
 
 
 def on_dependent_change(controller: Controller[Key], kind: str, owners: Informer) -> Handler:

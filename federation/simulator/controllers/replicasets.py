@@ -1,8 +1,8 @@
-"""The simulated ReplicaSet controller: creates and deletes pods until there are `spec.replicas`, and writes the status.
+"""The simulated controller of ReplicaSets, and of ReplicationControllers, which are the same.
 
-Terminating pods do not count. Surplus pods are deleted in this order: unassigned before assigned, Pending before
-Unknown before Running, not ready before ready, lower deletion cost before higher, younger before older. Read
-`kubelet.py` for the pods themselves.
+It creates and deletes pods until there are `spec.replicas`, and writes the status. Terminating pods do not count.
+Surplus pods are deleted in this order: unassigned before assigned, Pending before Unknown before Running, not ready
+before ready, lower deletion cost before higher, younger before older. Read `kubelet.py` for the pods themselves.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from federation.api.names import POD_DELETION_COST
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.conditions import find
 from federation.apimachinery.errors import ApiError
-from federation.apimachinery.resources import PODS, REPLICA_SETS, Object
+from federation.apimachinery.resources import PODS, REPLICA_SETS, Object, Resource
 from federation.runtime.controller import Key, Result
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.claiming import on_dependent_change
@@ -25,17 +25,18 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 class ReplicaSetController:
-    """Reconciles the ReplicaSets of one member."""
+    """Reconciles the ReplicaSets of one member, or its ReplicationControllers."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: Member, resource: Resource = REPLICA_SETS) -> None:
         self._client = member.client
-        self._replica_sets = replica_sets = member.cache(REPLICA_SETS)
+        self._resource = resource
+        self._replica_sets = replica_sets = member.cache(resource)
         self._control = member.pods
         self._clock = member.clock
         self._suffixes = member.suffixes
-        self.controller = member.controller("sim-replicaset", self._reconcile)
+        self.controller = member.controller(f"sim-{resource.kind.lower()}", self._reconcile)
         replica_sets.add_handler(podsof.on_spec_change(self.controller))
-        handle = on_dependent_change(self.controller, "ReplicaSet", replica_sets)
+        handle = on_dependent_change(self.controller, resource.kind, replica_sets)
 
         def pod_changed(old: Object | None, new: Object | None) -> None:
             if old is None or new is None or _facts(old) != _facts(new):
@@ -47,7 +48,7 @@ class ReplicaSetController:
         replica_set = self._replica_sets.get(key.namespace, key.name)
         if replica_set is None or "deletionTimestamp" in replica_set["metadata"]:
             return _DONE
-        await self._control.claim(replica_set, REPLICA_SETS, may_take=podsof.is_active)
+        await self._control.claim(replica_set, self._resource, may_take=podsof.is_active)
         active = [pod for pod in self._control.owned(replica_set) if podsof.is_active(pod)]
         missing = int(replica_set["spec"].get("replicas", 1)) - len(active)
         is_complete = abs(missing) <= podsof.BURST_MAX
@@ -70,7 +71,7 @@ class ReplicaSetController:
     async def _create_pods(self, replica_set: Object, count: int) -> bool:
         template, name = replica_set["spec"]["template"], replica_set["metadata"]["name"]
         names = [f"{name}-{self._suffixes.new()}" for _ in range(count)]
-        pods = [podsof.to_pod(replica_set, REPLICA_SETS, template, each) for each in names]
+        pods = [podsof.to_pod(replica_set, self._resource, template, each) for each in names]
         return await self._control.create(replica_set, pods)
 
     async def _write_status(self, replica_set: Object, active: list[Object], refusal: ApiError | None) -> float | None:
@@ -85,7 +86,7 @@ class ReplicaSetController:
         status.update({key: count for key, count in counts.items() if count})
         if refusal is not None:
             status["conditions"] = [_failure(replica_set, refusal.message, to_rfc3339(now))]
-        await podsof.write_status(self._client, self._replica_sets, REPLICA_SETS, replica_set, status)
+        await podsof.write_status(self._client, self._replica_sets, self._resource, replica_set, status)
         return podsof.next_available_s(active, min_ready_s, now)
 
 

@@ -6,13 +6,26 @@ import pytest
 from tests.unit.simulator.test_workloads import Member, a_deployment, a_member
 
 from federation.apimachinery.ownerreferences import controller_of
-from federation.apimachinery.resources import DAEMON_SETS, DEPLOYMENTS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
+from federation.apimachinery.resources import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    Resource,
+)
 
-KINDS = {resource.kind: resource for resource in (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS)}
+KINDS = {
+    resource.kind: resource
+    for resource in (DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS, DAEMON_SETS)
+}
 
 
 def a_workload(resource: Resource) -> dict[str, Any]:
     obj = {**a_deployment(2), "apiVersion": resource.api_version, "kind": resource.kind}
+    if resource == REPLICATION_CONTROLLERS:
+        obj["spec"]["selector"] = obj["spec"]["selector"]["matchLabels"]
     if resource == STATEFUL_SETS:
         obj["spec"]["serviceName"] = "web"
     if resource == DAEMON_SETS:
