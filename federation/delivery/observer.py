@@ -24,7 +24,7 @@ from federation.delivery.rules.content import (
     to_applied_configuration,
 )
 from federation.delivery.rules.evidence import evidence_of
-from federation.delivery.rules.facts import Facts, FollowerWait, Freeze, Hold, Pause
+from federation.delivery.rules.facts import Facts, Hold, Pause
 from federation.delivery.rules.memberrecord import MemberKey, MemberRecord
 from federation.delivery.rules.plan import (
     ABSENT_OBJECT,
@@ -161,7 +161,7 @@ class Observer:
         record = self._tombstones.pending(key, cluster.uid)
         return "" if record is None else record.record_name
 
-    def _find_missing(self, aim: Aim, cluster: str, live: Object | None, content: Content) -> FollowerWait | None:
+    def _find_missing(self, aim: Aim, cluster: str, live: Object | None, content: Content) -> Hold | None:
         assert content.write is not None
         desired = content.write.desired.object
         return self._followers.wait(aim.key, aim.subject.federated, cluster, desired, live)
@@ -171,9 +171,9 @@ class Observer:
             return ""
         return describe_drifted(drifted_fields(to_applied_configuration(content.write, live), live))
 
-    def _find_freeze(self, aim: Aim, cluster: str) -> Freeze | None:
+    def _find_freeze(self, aim: Aim, cluster: str) -> Hold | None:
         frozen = self._freezes.find_update(aim.subject.federated, cluster)
-        return None if frozen is None else Freeze(frozen.message, self._freezes.left_s(frozen))
+        return None if frozen is None else Hold(frozen.message, self._freezes.left_s(frozen))
 
     def _find_suspension(self, aim: Aim, cluster: str, live: Object | None) -> Hold | None:
         subject = aim.subject

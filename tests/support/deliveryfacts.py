@@ -9,7 +9,7 @@ from typing import Any
 
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.delivery.rules.content import Content, Write
-from federation.delivery.rules.facts import CONFIRMATION, END, SCALER, Facts, FollowerWait, Freeze, Held, Hold, Pause
+from federation.delivery.rules.facts import CONFIRMATION, END, SCALER, Facts, Held, Hold, Pause
 from federation.delivery.rules.memberrecord import (
     NOTHING_KNOWN,
     Failure,
@@ -145,8 +145,8 @@ HOSTS: dict[str, dict[str, Any]] = {
     "refused": {"find_held": lambda: Held(_REFUSED, is_open=False, recheck_after_s=300.0)},
     "refused before": {"find_held": lambda: Held(_REFUSED, is_open=True)},
     "unanswered": {"find_held": lambda: Held(_UNANSWERED, is_open=False, recheck_after_s=1.0)},
-    "without followers": {"find_missing": lambda _: FollowerWait("waits for ConfigMap a", 1.0, True)},
-    "frozen": {"freeze": Freeze("ChangeFreeze sale holds", 60.0)},
+    "without followers": {"find_missing": lambda _: Hold("waits for ConfigMap a", 1.0, True)},
+    "frozen": {"freeze": Hold("ChangeFreeze sale holds", 60.0)},
     "suspended": {"suspension": Hold("DeliverySuspension web holds", 60.0)},
     "beyond quota": {"find_unpaid": lambda: "cpu"},
     "suspended without end": {"suspension": Hold("DeliverySuspension web holds", None)},

@@ -16,7 +16,7 @@ from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.memberobjects import MemberObjectCache
 from federation.delivery.members.propagation import BRIEF_S
 from federation.delivery.rules import names
-from federation.delivery.rules.facts import FollowerWait
+from federation.delivery.rules.facts import Hold
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.status import ClusterStatus
 from federation.planning.followers.followerplan import has_recorded_kept
@@ -55,10 +55,10 @@ class FollowerReadiness:
 
     def wait(
         self, key: Key, federated: Object, cluster: str, desired: Mapping[str, Any], live: Object | None
-    ) -> FollowerWait | None:
+    ) -> Hold | None:
         """Return the wait of a workload's write to a cluster, None when it may be written now."""
         if live is None and (waits := self._services.wait(key, federated, cluster, desired)) is not None:
-            return FollowerWait(*waits, is_brief=False)
+            return Hold(*waits, is_brief=False)
         missing = self._missing_namespace(federated, cluster) if live is None else {}
         if not missing:
             needs = self._with_secrets(federated, cluster, desired, live)
@@ -81,7 +81,7 @@ class FollowerReadiness:
             self._waiting.setdefault(_identity_of(follower), set()).add(key)
         is_brief = waited_s < BRIEF_S
         recheck_s = (BRIEF_S if is_brief else self._wait_s) - waited_s
-        return FollowerWait(f"waits for {followers}", recheck_s, is_brief)
+        return Hold(f"waits for {followers}", recheck_s, is_brief)
 
     def _with_secrets(
         self, federated: Object, cluster: str, desired: Mapping[str, Any], live: Object | None

@@ -441,8 +441,8 @@ def decide(facts: Facts) -> Decision:
     row = next(row for row in ROWS if row.holds(facts))
     decision = row.decide(facts)
     recheck_after_s = decision.recheck_after_s
-    suspended_s = facts.suspension.left_s if facts.suspension is not None else None
-    for left_s in (facts.scaler_left_s, facts.freeze.left_s if facts.freeze is not None else 0.0, suspended_s or 0.0):
+    held_s = (hold.left_s or 0.0 for hold in (facts.freeze, facts.suspension) if hold is not None)
+    for left_s in (facts.scaler_left_s, *held_s):
         if left_s > 0:
             recheck_after_s = left_s if recheck_after_s is None else min(recheck_after_s, left_s)
     return replace(decision, row=row.name, recheck_after_s=recheck_after_s)

@@ -46,26 +46,13 @@ class Held(NamedTuple):
     recheck_after_s: float | None = None
 
 
-class FollowerWait(NamedTuple):
-    """The objects that a write waits for, when to check again, and whether the wait is too brief to report."""
-
-    message: str
-    recheck_after_s: float
-    is_brief: bool
-
-
-class Freeze(NamedTuple):
-    """A ChangeFreeze that holds updates of the object, and for how many seconds."""
-
-    message: str
-    left_s: float
-
-
 class Hold(NamedTuple):
-    """A suspension that holds every write and deletion of the object, and for how many seconds; None if without end."""
+    """A reason not to write now, and for how many seconds it holds or may stay unchecked; None if without end."""
 
     message: str
     left_s: float | None
+    is_brief: bool = False
+    """Whether it is too brief to report."""
 
 
 class Pause(NamedTuple):
@@ -130,13 +117,13 @@ class Facts:
     find_settled: Callable[[], tuple[ClusterStatus, str]] = lambda: (ClusterStatus.OK, "")
     find_held: Callable[[], Held | None] = lambda: None
     find_earlier: Callable[[], str] = lambda: ""
-    find_missing: Callable[[Content], FollowerWait | None] = lambda _: None
+    find_missing: Callable[[Content], Hold | None] = lambda _: None
     find_drifted: Callable[[Content], str] = lambda _: ""
     """Returns what is left as somebody in the member has changed it, "" if that is corrected."""
     find_unpaid: Callable[[], str] = lambda: ""
     """Returns the resources of which the content would use more than quotas allow, "" for none."""
     find_pause: Callable[[], Pause | None] = lambda: None
-    freeze: Freeze | None = None
+    freeze: Hold | None = None
     """The freeze that holds updates of the object, None for none."""
     suspension: Hold | None = None
     """The suspension that holds the object in the cluster, None for none."""
@@ -277,7 +264,7 @@ class Facts:
         return self.find_earlier()
 
     @cached_property
-    def missing(self) -> FollowerWait | None:
+    def missing(self) -> Hold | None:
         """The followers that the write waits for, None for none."""
         return self.find_missing(self.content)
 

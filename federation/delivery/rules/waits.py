@@ -77,7 +77,7 @@ def await_followers(facts: Facts) -> Decision:
     return Decision(
         status=PENDING_STATUS[operation_of(facts)],
         message=wait.message,
-        recheck_after_s=wait.recheck_after_s,
+        recheck_after_s=wait.left_s,
         is_brief=wait.is_brief,
     )
 

@@ -9,8 +9,9 @@ from tests.unit.delivery.host.hosting import Host, a_host
 from federation.api import names
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, SECRETS, Object
-from federation.delivery.host.followerwait import FollowerReadiness, FollowerWait
+from federation.delivery.host.followerwait import FollowerReadiness
 from federation.delivery.members.propagation import BRIEF_S
+from federation.delivery.rules.facts import Hold
 from federation.delivery.rules.names import EVENT_FOLLOWER_MISSING
 from federation.runtime.controller import Key
 
@@ -54,13 +55,13 @@ async def test_a_write_waits_briefly_then_longer_and_then_goes_without_its_follo
     async with a_host() as host:
         waits = await waits_of(host)
         await host.federate(a_config_map(), *EVERYWHERE)
-        assert waits.ask() == FollowerWait(TEXT, BRIEF_S, is_brief=True)
+        assert waits.ask() == Hold(TEXT, BRIEF_S, is_brief=True)
         await host.clock.advance(BRIEF_S / 2)
-        assert waits.ask() == FollowerWait(TEXT, BRIEF_S / 2, is_brief=True)
+        assert waits.ask() == Hold(TEXT, BRIEF_S / 2, is_brief=True)
         await host.clock.advance(BRIEF_S / 2)
-        assert waits.ask() == FollowerWait(TEXT, WAIT_S - BRIEF_S, is_brief=False), "brief ends at its limit"
+        assert waits.ask() == Hold(TEXT, WAIT_S - BRIEF_S, is_brief=False), "brief ends at its limit"
         await host.clock.advance(WAIT_S - BRIEF_S - 1)
-        assert waits.ask() == FollowerWait(TEXT, 1.0, is_brief=False)
+        assert waits.ask() == Hold(TEXT, 1.0, is_brief=False)
         assert host.reported == []
         await host.clock.advance(1)
         assert waits.ask() is None
@@ -74,7 +75,7 @@ async def test_a_write_waits_for_no_follower_that_is_there_or_never_comes() -> N
         assert waits.ask() is None, "nothing of that name is federated"
         await host.federate(a_config_map(), "m2")
         assert waits.ask() is None, "it is placed elsewhere only, and followers are not scheduled"
-        assert waits.ask(cluster="m2") == FollowerWait(TEXT, BRIEF_S, is_brief=True)
+        assert waits.ask(cluster="m2") == Hold(TEXT, BRIEF_S, is_brief=True)
         key = host.deliver("m2", CONFIGMAPS, a_config_map())
         assert waits.ask(cluster="m2") is None
         host.records.record_deleting(key, is_under_way=True)
@@ -96,7 +97,7 @@ async def test_a_follower_that_will_be_placed_counts_if_followers_are_scheduled(
     async with a_host() as host:
         waits = await waits_of(host, annotations={names.ENABLE_FOLLOWER_SCHEDULING: "true"})
         await host.federate(a_config_map())
-        assert waits.ask() == FollowerWait(TEXT, BRIEF_S, is_brief=True)
+        assert waits.ask() == Hold(TEXT, BRIEF_S, is_brief=True)
 
 
 async def test_a_follower_whose_kind_is_not_federated_delays_nothing() -> None:
@@ -115,7 +116,7 @@ async def test_an_object_that_exists_waits_for_new_dependencies_only() -> None:
         for name in ("app", "more"):
             await host.federate(a_config_map(name), *EVERYWHERE)
         assert waits.ask(live=with_config("app", "more")) is None
-        assert waits.ask(live=with_config("app")) == FollowerWait("waits for ConfigMap more", BRIEF_S, is_brief=True)
+        assert waits.ask(live=with_config("app")) == Hold("waits for ConfigMap more", BRIEF_S, is_brief=True)
         assert waits.ask().message == "waits for ConfigMap app, ConfigMap more"
 
 
@@ -140,18 +141,18 @@ async def test_each_cluster_and_each_follower_has_its_own_time() -> None:
         await host.federate(a_config_map("app"), *EVERYWHERE)
         waits.ask()
         await host.clock.advance(10)
-        assert waits.ask(cluster="m2").recheck_after_s == BRIEF_S
-        assert waits.ask().recheck_after_s == WAIT_S - 10, "another cluster does not begin it again"
+        assert waits.ask(cluster="m2").left_s == BRIEF_S
+        assert waits.ask().left_s == WAIT_S - 10, "another cluster does not begin it again"
         await host.federate(a_config_map("more"), *EVERYWHERE)
-        assert waits.ask().recheck_after_s == BRIEF_S, "the follower that came last counts"
+        assert waits.ask().left_s == BRIEF_S, "the follower that came last counts"
         host.deliver("m1", CONFIGMAPS, a_config_map("more"))
-        assert waits.ask().recheck_after_s == WAIT_S - 10
+        assert waits.ask().left_s == WAIT_S - 10
         host.deliver("m1", CONFIGMAPS, a_config_map("app"))
         assert waits.ask() is None
         assert waits.ask(cluster="m2") is not None
         host.kept.forget_object(waits.key)
         await host.clock.advance(10)
-        assert waits.ask(cluster="m2").recheck_after_s == BRIEF_S, "a workload of the same name begins anew"
+        assert waits.ask(cluster="m2").left_s == BRIEF_S, "a workload of the same name begins anew"
 
 
 @pytest.mark.parametrize("is_missing_elsewhere", [False, True])
@@ -168,9 +169,9 @@ async def test_the_time_ends_when_the_follower_is_there_and_begins_again_when_it
         await host.clock.advance(10)
         assert waits.ask() is None
         host.records.record_deletion(key, "u1")
-        assert waits.ask().recheck_after_s == BRIEF_S
+        assert waits.ask().left_s == BRIEF_S
         if is_missing_elsewhere:
-            assert waits.ask(cluster="m2").recheck_after_s == WAIT_S - 10
+            assert waits.ask(cluster="m2").left_s == WAIT_S - 10
 
 
 async def test_what_one_cluster_has_ends_no_wait_of_another() -> None:
@@ -181,7 +182,7 @@ async def test_what_one_cluster_has_ends_no_wait_of_another() -> None:
         waits.ask()
         await host.clock.advance(10)
         assert waits.ask(cluster="m2") is None
-        assert waits.ask().recheck_after_s == WAIT_S - 10
+        assert waits.ask().left_s == WAIT_S - 10
 
 
 async def test_a_follower_that_appears_wakes_who_waits_once() -> None:
@@ -215,12 +216,12 @@ async def test_only_a_creation_waits_for_the_pods_of_a_service() -> None:
     async with a_host() as host:
         waits = await waits_of(host)
         wait = waits.ask(desired=hook)
-        assert wait == FollowerWait("waits for ready pods of Service default/guard", 2.0, is_brief=False)
+        assert wait == Hold("waits for ready pods of Service default/guard", 2.0, is_brief=False)
         assert waits.ask(desired=hook, live=hook) is None
         await host.clock.advance(4.5)
-        assert waits.ask(desired=hook).recheck_after_s == 0.5
+        assert waits.ask(desired=hook).left_s == 0.5
         host.kept.forget_object(waits.key)
-        assert waits.ask(desired=hook).recheck_after_s == 2.0
+        assert waits.ask(desired=hook).left_s == 2.0
 
 
 async def test_a_deleted_workload_waits_until_its_followers_have_recorded_that_they_stay() -> None:
