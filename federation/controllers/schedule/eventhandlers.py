@@ -5,8 +5,8 @@ changes that affect many (a cluster's labels, a policy). An unschedulable object
 its queueing hint (`unschedulable.py`).
 """
 
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable, Hashable, Iterable
+from typing import Protocol, cast
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
@@ -18,19 +18,20 @@ from federation.controllers.schedule.names import (
     EVENT_INVALID_PROPAGATION_POLICY,
     EVENT_INVALID_SCHEDULING_PROFILE,
 )
-from federation.controllers.schedule.partners import Partners
 from federation.controllers.schedule.requeueing import REPORTED
 from federation.planning.federatedobject.placements import PLACED_IN
 from federation.planning.waves.policychanges import is_policy_changed
 from federation.runtime.controller import Key, key_of
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
+from federation.scheduling.affinity.index import Waiters
 from federation.scheduling.annotationswitch import problem_of
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import ClusterChange, ReplicasStrategy
 from federation.scheduling.policyreferences import reference_warnings
 from federation.scheduling.policyspec import Policy, PolicyRef, compile_policy
 from federation.scheduling.policywarnings import policy_warnings, profile_warnings
+from federation.scheduling.relatedworkloads import to_workload
 
 _FOR_ALL = ClusterChange.MEMBERSHIP | ClusterChange.LABELS | ClusterChange.TAINTS | ClusterChange.API_TYPES
 """Changes that are part of every object's triggers. Readiness counts only for policies that follow joining clusters;
@@ -250,3 +251,49 @@ def queue_priority(policy_priority: int, kind: int) -> int:
 
 def _is_spec_changed(old: Object | None, new: Object | None) -> bool:
     return old is None or new is None or old.get("spec") != new.get("spec")
+
+
+class Partners:
+    """Feeds the index of workloads that have rules about each other; it stays empty until a policy has such a rule.
+
+    A workload is enqueued by `retry` when another one of its rules is placed, moves or goes; nothing is polled.
+    """
+
+    def __init__(self, objects: FederatedObjects, cache: InputCache, retry: Callable[[Iterable[Key]], None]) -> None:
+        self._objects = objects
+        self._cache = cache
+        self._retry = retry
+
+    def on_federated(self, old: Object | None, new: Object | None) -> None:
+        """Handle an event of a federated object."""
+        if self._cache.workloads.is_active:
+            self._wake(self._observe(key_of(new if new is not None else old or {}), new))
+
+    def on_policies(self, versions: Iterable[Policy | None], keys: Iterable[Key]) -> None:
+        """Handle a change of a policy: `versions` are those before and after it, `keys` the objects that it affects."""
+        index = self._cache.workloads
+        if not index.is_active:
+            if not any(policy is not None and policy.workload_rules for policy in versions):
+                return
+            index.is_active = True
+            keys = list(self._objects.all_keys())
+        waiting = [self._observe(key, self._objects.get(key)) for key in keys]
+        for waiters in waiting:
+            self._wake(waiters)
+
+    def _observe(self, key: Key, federated: Object | None) -> Waiters:
+        type_ = self._objects.type_of(federated) if federated is not None else None
+        if federated is None or type_ is None or federated["metadata"].get("deletionTimestamp"):
+            return self._cache.workloads.observe(key, None)
+        policy = self._cache.policies.policy_of(federated)
+        return self._cache.workloads.observe(key, to_workload(federated, type_, policy))
+
+    def _wake(self, waiters: Waiters) -> None:
+        cache = self._cache
+        waiting = [key for key in _keys(waiters.to_retry) if key in cache.unschedulable or key in cache.unplaced]
+        if found := [*_keys(waiters.to_check), *waiting]:
+            self._retry(found)
+
+
+def _keys(keys: Iterable[Hashable]) -> list[Key]:
+    return sorted(Key(*cast("Key", key)) for key in keys)

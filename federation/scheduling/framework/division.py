@@ -3,7 +3,7 @@
 Part of the public plugin API: all Replicas plugins use the same bounds, capacity and current replicas.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import repeat
@@ -17,7 +17,6 @@ from federation.planning.placement.subsetquotas import SubsetSpread, attribute_r
 from federation.planning.placement.topology import Topology, plan_topology_spread
 from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.clustergroup import ClusterGroup
-from federation.scheduling.framework.explanation import Explanation
 from federation.scheduling.framework.interfaces import Arguments
 from federation.scheduling.framework.migrations import AUTO_MIGRATION, CUSTOM_MIGRATION
 from federation.scheduling.framework.shapekeys import ShapeKey
@@ -222,3 +221,24 @@ def caps_of(unit: SchedulingUnit) -> tuple[Mapping[str, int], Mapping[str, int]]
 def offers_of(unit: SchedulingUnit) -> Offers:
     """Return the capacity that clusters recovered after a migration."""
     return AUTO_MIGRATION.of(unit).offers
+
+
+class Explanation(Mapping[str, Any]):
+    """The parts of an explanation. Functions among them are called when somebody reads their part: most never are."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: dict[str, Any]) -> None:
+        self._parts = parts
+
+    def __getitem__(self, name: str) -> Any:
+        part = self._parts[name]
+        if callable(part):
+            part = self._parts[name] = part()
+        return part
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
