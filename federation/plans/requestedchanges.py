@@ -3,6 +3,8 @@
 Manifests, scaling, taints, labels and deletions become edits, which are sent to the server as dry runs. An unreachable
 cluster is hypothetical: its status is changed here, and a plan with it cannot be applied. Each object may be named by
 one option only, except that taints and labels of one cluster are merged into one edit.
+
+Decision: docs/decisions/0274-a-plan-is-compared-with-what-happens.md
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +22,10 @@ from federation.plans.kinds import ServedKinds, split_target
 from federation.plans.unknownnames import unknown_cluster
 from federation.scheduling.framework.types import Effect
 from federation.scheduling.whatif import changes as whatif
-from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federated_types
+from federation.scheduling.whatif.holding import FORESEEN, HOLDING
+from federation.scheduling.whatif.state import CONTEXT, ObjectChange, ObjectSet, federated_types
+
+_READ = {each.group_kind: each for each in (*CONTEXT, *HOLDING, *FORESEEN)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +69,19 @@ async def to_edits(host: Client, world: ObjectSet, requested: RequestedChanges) 
     for text in requested.deletions:
         edits.append(await _deletion(host, kinds, f"--delete {text}", text, requested.namespace))
     edits += [*_cluster_edits(world, requested), *requested.edits]
+    edits = [_as_read(edit) for edit in edits]
     _reject_duplicates(edits)
     edits.sort(key=_rank)
     return edits
+
+
+def _as_read(edit: Edit) -> Edit:
+    """Return the edit in the version in which decisions read its kind; the versions of our kinds have one schema."""
+    read = _READ.get(edit.resource.group_kind)
+    if read is None or read == edit.resource:
+        return edit
+    body = {**edit.body, "apiVersion": read.api_version} if "apiVersion" in edit.body else edit.body
+    return replace(edit, resource=read, body=body)
 
 
 async def find_deletions(

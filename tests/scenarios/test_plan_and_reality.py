@@ -18,6 +18,7 @@ from federation.api.resources import (
     CHANGE_FREEZES,
     CLUSTER_TAINT_POLICIES,
     FEDERATED_CLUSTERS,
+    FEDERATED_RESOURCE_QUOTAS,
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
 )
@@ -387,3 +388,35 @@ async def test_a_plan_of_a_rule_shows_its_taints_and_the_moves_that_come_true() 
         assert result.summary()["replicasMoved"] == 2
         await apply_edits(world.user, resolved.edits, [change.before for change in resolved.changes])
         await world.until_replicas("web", {"east": 4})
+
+
+async def test_a_plan_says_that_a_quota_keeps_content_from_being_delivered() -> None:
+    async with a_world() as world:
+        deployment = a_deployment("web", replicas=2)
+        container = deployment["spec"]["template"]["spec"]["containers"][0]
+        container["resources"] = {"requests": {"cpu": "500m"}}
+        await begin(world, (), schedulingMode="Duplicate")
+        await world.create(DEPLOYMENTS, deployment)
+        await world.settle()
+        quota = {
+            "apiVersion": FEDERATED_RESOURCE_QUOTAS.api_version,
+            "kind": "FederatedResourceQuota",
+            "metadata": {"name": "team", "namespace": "default"},
+            "spec": {"overall": {"cpu": "3"}},
+        }
+        await world.create(FEDERATED_RESOURCE_QUOTAS, quota)
+        await world.settle()
+        before = await state(world)
+        result, resolved = await plan(world, replicas=["deployment/web=3"])
+        (obj,) = result.changed
+        text = "its content is not delivered, because it does not fit within FederatedResourceQuota team"
+        assert [(row.cluster, row.held.startswith(text)) for row in obj.rows] == [
+            ("east", True),
+            ("north", True),
+            ("west", True),
+        ]
+        await apply_edits(world.user, resolved.edits, [change.before for change in resolved.changes])
+        await world.settle()
+        assert await state(world) == before
+        await world.merge(FEDERATED_RESOURCE_QUOTAS, "team", {"spec": {"overall": {"cpu": "9"}}})
+        await world.until_replicas("web", dict.fromkeys(world.members, 3))

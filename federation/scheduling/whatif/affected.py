@@ -10,6 +10,8 @@ from typing import Any
 from federation.api import names
 from federation.api.federatedtype import template_kind
 from federation.api.resources import (
+    CHANGE_FREEZES,
+    CLUSTER_DISRUPTION_BUDGETS,
     FEDERATED_CLUSTERS,
     FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_TYPE_CONFIGS,
@@ -30,6 +32,8 @@ from federation.scheduling.snapshot import compare, to_cluster
 from federation.scheduling.whatif.state import CONTEXT, OVERRIDES, PROPAGATION, CompiledState, ObjectChange, ObjectSet
 from federation.scheduling.workloadspreads import SpreadCompiler, SpreadIndex
 
+_HOLDING_MOVES = (CHANGE_FREEZES, CLUSTER_DISRUPTION_BUDGETS)
+"""Kinds whose permits hold decisions: what they held goes on when they change."""
 Predicate = Callable[[Mapping[str, Any]], bool]
 
 _AFFECTS_ALL = ClusterChange.MEMBERSHIP | ClusterChange.LABELS | ClusterChange.TAINTS | ClusterChange.API_TYPES
@@ -46,13 +50,15 @@ def is_unschedulable(federated: Mapping[str, Any]) -> bool:
 
 def affected_objects(objects: ObjectSet, changes: Iterable[ObjectChange], state: CompiledState) -> list[Object]:
     """Return the federated objects that changes of clusters, policies, profiles, webhooks and types affect."""
-    predicates = [_predicate(change, state) for change in changes if change.resource in CONTEXT]
+    predicates = [_predicate(change, state) for change in changes if change.resource in (*CONTEXT, *_HOLDING_MOVES)]
     if not predicates:
         return []
     return [obj for obj in objects.federated() if any(predicate(obj) for predicate in predicates)]
 
 
 def _predicate(change: ObjectChange, state: CompiledState) -> Predicate:
+    if change.resource in _HOLDING_MOVES:
+        return _everything
     if change.resource == FEDERATED_CLUSTERS:
         return _everything if _affects_all(change) else is_unschedulable
     if change.resource in (FEDERATED_RESOURCE_QUOTAS, JOB_QUEUES):

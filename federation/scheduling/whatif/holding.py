@@ -73,7 +73,7 @@ class Holding:
                 reason = "" if frozen is None else frozen.message
             note = "; ".join(filter(None, (row.note, reason)))
             annotated.append(replace(row, note=note, held=reason) if reason else row)
-        return annotated
+        return _with_waiting_departures(annotated)
 
     def _suspended(
         self, cluster: str, template: Mapping[str, Any], namespace: str, now: datetime, *, passes: bool
@@ -85,6 +85,20 @@ class Holding:
 
     def _labels(self, cluster: str) -> Mapping[str, str]:
         return ((self._clusters.get(cluster) or {}).get("metadata") or {}).get("labels") or {}
+
+
+def _with_waiting_departures(rows: Sequence[MemberPlan]) -> list[MemberPlan]:
+    """Return the rows, also held where replicas leave whose successors are held: they stay until these run."""
+    arriving = [row for row in rows if row.held and row.delta > 0]
+    if not arriving:
+        return list(rows)
+    text = f"replicas stay until others run in {', '.join(row.cluster for row in arriving)}: {arriving[0].held}"
+    return [
+        replace(row, note="; ".join(filter(None, (row.note, text))), held=text)
+        if row.delta < 0 and not row.held
+        else row
+        for row in rows
+    ]
 
 
 def _is_update(row: MemberPlan, replicas: Path) -> bool:

@@ -16,6 +16,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery.mergepatch import apply_merge_patch
 from federation.apimachinery.resources import Object
 from federation.planning.federatedobject import namespaces, pendingcontrollers
+from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.freezes.changefreeze import moved_clusters
 from federation.planning.overrides.entries import plan_override_patch
 from federation.planning.overrides.errors import OverrideError
@@ -63,6 +64,8 @@ class PipelineRun:
     problems: list[str] = field(default_factory=list)
     alternatives: Sequence[Mapping[str, Any]] = field(default_factory=list)
     """The clusters that its queue would compare for its deadline."""
+    withheld: str = ""
+    """Why a quota keeps its content from being delivered, "" if it does not."""
     follows: str = ""
     """A description of its leaders; "" when they were not computed."""
 
@@ -80,9 +83,10 @@ class PipelineRun:
     @property
     def held(self) -> Mapping[str, str]:
         """The reasons of permits why changes wait, by cluster."""
+        found = dict.fromkeys(effective_placement(self.federated), self.withheld) if self.withheld else {}
         if self.permitted is None:
-            return {}
-        found = {name: stay.message for name, stay in self.permitted.stays.items()}
+            return found
+        found |= {name: stay.message for name, stay in self.permitted.stays.items()}
         if isinstance(self.answer, Wait) and self.answer.reason == REASON_FROZEN:
             unit, after = self.permitted.due.unit, self.permitted.decision.placements
             moved = moved_clusters(self.permitted.attempt.current(), after, unit.desired_replicas)
@@ -181,8 +185,8 @@ def _with_claim(run: PipelineRun, state: CompiledState, patch: Object | None) ->
     state.quotas.observe(key, run.federated, run.type_)
     state.quotas.settle(key[0], key, run.federated)
     patch = state.quotas.with_claim(key, run.federated, run.type_, patch, clusters)
-    if excess := state.quotas.withheld(*key[:1], key):
-        run.add_problem(describe_withheld(excess))
+    run.withheld = describe_withheld(state.quotas.withheld(*key[:1], key))
+    run.add_problem(run.withheld)
     return patch
 
 

@@ -1,0 +1,1 @@
+"""Random histories in which each change is planned before it is made."""
