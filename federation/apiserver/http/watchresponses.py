@@ -34,6 +34,7 @@ _PREFIX = {
     type_: b'{"type":"' + type_.encode() + b'","object":' for type_ in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
 }
 _SUFFIX = b"}\n"
+_INITIAL_EVENTS_END = b'"k8s.io/initial-events-end"'
 
 
 class WatchServer:
@@ -210,7 +211,10 @@ def _encode_plain(batch: Batch) -> bytes:
 
 
 def _table_encoder(info: KindInfo, include: IncludeObject, version: str, clock: Clock) -> Callable[[Batch], bytes]:
-    """Return an encoder of one-row tables; only the first table carries the columns, as in kube-apiserver."""
+    """Return an encoder of one-row tables; only the first table carries the columns, as in kube-apiserver.
+
+    A bookmark has no row, except the one that ends the initial events: its annotation is in the object of a row.
+    """
     is_first = True
 
     def encode(batch: Batch) -> bytes:
@@ -218,12 +222,13 @@ def _table_encoder(info: KindInfo, include: IncludeObject, version: str, clock: 
         lines = []
         for type_, value in batch:
             resource_version = orjson.loads(value)["metadata"].get("resourceVersion", "")
-            items = [] if type_ == "BOOKMARK" else [value]
+            is_end = type_ == "BOOKMARK" and _INITIAL_EVENTS_END in value
+            items = [value] if is_end or type_ != "BOOKMARK" else []
             table = to_table(
                 info,
                 items,
                 now=clock.now(),
-                include_object=include,
+                include_object="Metadata" if is_end and include == "None" else include,
                 resource_version=resource_version,
                 has_columns=is_first,
             )

@@ -19,7 +19,7 @@ from federation.apimachinery.objectmeta import (
     validate_metadata_update,
 )
 from federation.apimachinery.resources import Object
-from federation.apiserver.semantics.fieldownership.managedfields import Entry, track_update
+from federation.apiserver.semantics.fieldownership.managedfields import Entry, is_unchanged, track_update
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.semantics.schema.goform import add_zeros
 from federation.apiserver.semantics.strategies.base import Strategy
@@ -265,7 +265,7 @@ def prepare_update(
             defaults.mutate(info, new, old, options)
         strategy.prepare_update(new, old)
     strategy.set_times(new, old, now)
-    if is_json_equal(new, old):
+    if is_unchanged(new, old):
         return None
     if strategy.has_generation and subresource in _GENERATED and strategy.has_spec_changed(new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1

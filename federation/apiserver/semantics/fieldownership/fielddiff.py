@@ -76,6 +76,11 @@ def field_schema(schema: Schema, name: str) -> Schema:
     return schema.properties.get(name) or schema.additional or ANYTHING
 
 
+def holds_null(field: Schema) -> bool:
+    """Return whether a null in the field is a value: in custom resources it can be, in Go it means absent."""
+    return field.nullable and not field.native
+
+
 def added(field: Schema, value: Any) -> FieldSet:
     """Return the node of a new field: the field itself and all fields below."""
     if field.is_atomic or not value:
@@ -84,7 +89,7 @@ def added(field: Schema, value: Any) -> FieldSet:
         node: FieldSet = {SELF: {}}
         for name in sorted(value):
             inner = value[name]
-            if inner is not None:
+            if inner is not None or holds_null(field_schema(field, name)):
                 node["f:" + name] = added(field_schema(field, name), inner)
         return node
     if field.kind != LIST or value.__class__ is not list:
@@ -138,7 +143,7 @@ def _compare(schema: Schema, name: str, before: Any, value: Any, changed: FieldS
     """Compare a field that differs."""
     field = field_schema(schema, name)
     element = "f:" + name
-    if value is None:
+    if value is None and not holds_null(field):
         removed[element] = WHOLE
         return
     if field.is_atomic or not isinstance(value, dict | list):
@@ -175,6 +180,8 @@ def _compare_maps(
         old = before.get(name)
         if old is not inner and old != inner:
             _compare(field, name, old, inner, changed, removed)
+        elif inner is None and name not in before and holds_null(field_schema(field, name)):
+            changed["f:" + name] = {}
     if len(before) > len(value) or not before.keys() <= value.keys():
         for name, old in before.items():
             if name not in value:

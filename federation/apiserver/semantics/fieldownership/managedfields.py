@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from federation.apimachinery.clock import to_rfc3339
+from federation.apimachinery.equality import is_json_equal
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.fieldownership.fielddiff import compare_objects
 from federation.apiserver.semantics.fieldownership.fieldset import (
@@ -132,6 +133,28 @@ def with_entries(obj: Object, entries: Sequence[Entry] | None) -> Object:
     else:
         metadata.pop("managedFields", None)
     return {**obj, "metadata": metadata}
+
+
+def is_unchanged(new: Object, old: Object) -> bool:
+    """Return whether a write changes nothing but the times in managedFields, as an apply of equal values does.
+
+    Both are in the form that is stored. An apply of `1000m` over `1` changes the text of a field and not its value, so
+    its manager gets a new time.
+    """
+    metadata, live = new["metadata"], old["metadata"]
+    entries, before = metadata.get("managedFields"), live.get("managedFields")
+    if not entries or not before or entries is before:
+        return is_json_equal(new, old)
+    return (
+        is_json_equal(with_entries(new, None), with_entries(old, None))
+        and len(entries) == len(before)
+        and is_json_equal(_without_times(entries), _without_times(before))
+    )
+
+
+def _without_times(entries: list[Entry]) -> list[Entry]:
+    """Return the entries in an order that their times do not decide, without these."""
+    return sort_entries({key: value for key, value in entry.items() if key != "time"} for entry in entries)
 
 
 def record_update(

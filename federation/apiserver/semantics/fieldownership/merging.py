@@ -12,6 +12,7 @@ from federation.apimachinery.equality import is_json_equal
 from federation.apiserver.semantics.fieldownership.fielddiff import (
     KeyMissingError,
     field_schema,
+    holds_null,
     items_by_element,
     path_element,
 )
@@ -48,7 +49,7 @@ def merge_object(
 
 
 def _merge_field(schema: Schema, name: str, before: Any, value: Any, changed: FieldSet) -> Any:
-    """Return the new value of the field; None removes it."""
+    """Return the new value of the field; None removes it, unless the field holds nulls."""
     if before is value:
         return before
     element = "f:" + name
@@ -60,13 +61,13 @@ def _merge_field(schema: Schema, name: str, before: Any, value: Any, changed: Fi
     if before is None:
         if not field.by_value or value.__class__ is not dict:
             changed[element] = WHOLE
-            return _without_nulls(value)
+            return _without_nulls(field, value)
         before = {}  # Go holds an empty struct, so only the fields in it are new
     if field.is_atomic or value.__class__ is not before.__class__ or not isinstance(value, dict | list):
         if before == value and (before.__class__ is value.__class__ or bool not in (before.__class__, value.__class__)):
             return before
         changed[element] = {}
-        return _without_nulls(value)
+        return _without_nulls(field, value)
     changed_below: FieldSet = {}
     merge: Callable[[Schema, Any, Any, FieldSet], Any] = _merge_maps if value.__class__ is dict else _merge_lists
     after = merge(field, before, value, changed_below)
@@ -80,9 +81,10 @@ def _merge_maps(field: Schema, before: dict[str, Any], value: dict[str, Any], ch
     for name, inner in value.items():
         old = before.get(name)
         after = _merge_field(field, name, old, inner, changed)
-        if after is not old or (after is None and name in before):
+        is_null = after is None and holds_null(field_schema(field, name))
+        if after is not old or (after is None and (name in before) is not is_null):
             merged = dict(before) if merged is None else merged
-            if after is None:
+            if after is None and not is_null:
                 del merged[name]
             else:
                 merged[name] = after
@@ -105,7 +107,7 @@ def _merge_lists(field: Schema, before: list[Any], value: list[Any], changed: Fi
     for element, item in new_items.items():
         old = old_items.get(element)
         if old is None:
-            merged[element] = _without_nulls(item)
+            merged[element] = _without_nulls(items, item)
             changed[element] = WHOLE
             is_unchanged = False
         elif old is item:
@@ -155,14 +157,18 @@ def _order(live: list[str], wanted: list[str]) -> list[str]:
     return order
 
 
-def _without_nulls(value: Any) -> Any:
-    """Return a value without null entries; the value itself if it has none."""
+def _without_nulls(field: Schema, value: Any) -> Any:
+    """Return a value without the null entries that its fields do not hold; the value itself if it has none."""
     if value.__class__ is dict:
         if all(inner is not None and not isinstance(inner, dict | list) for inner in value.values()):
             return value
-        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+        return {
+            name: _without_nulls(field_schema(field, name), inner)
+            for name, inner in value.items()
+            if inner is not None or holds_null(field_schema(field, name))
+        }
     if value.__class__ is list:
-        return [_without_nulls(item) for item in value]
+        return [_without_nulls(field.items or ANYTHING, item) for item in value]
     return value
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from federation.apimachinery.errors import RequestEntityTooLarge
 from federation.apimachinery.jsonsize import VALUES_MAX
-from federation.apiserver.semantics.schema.model import ANY, LIST, MAP, NO_DEFAULT, STRING, STRUCT, Schema
+from federation.apiserver.semantics.schema.model import LIST, MAP, NO_DEFAULT, STRING, STRUCT, Schema
 
 UNKNOWN_FIELDS_MAX: Final = 100
 """Unknown fields that are reported, as in Kubernetes; all are pruned."""
@@ -157,7 +157,7 @@ def _default_fields(schema: Schema, obj: dict[str, Any], budget: _Budget) -> Non
         if field is None:
             continue
         if value is None:
-            if not field.nullable and not field.native and field.kind != ANY:
+            if not field.nullable and not field.native:
                 nulls = [name] if nulls is None else [*nulls, name]
         elif field.kind < STRING:
             _apply_defaults(field, value, budget)

@@ -11,6 +11,7 @@ from federation.apiserver.semantics.strategies.base import PodOwnerStrategy, Sta
 from federation.apiserver.semantics.validation.kindwarnings import job_warnings
 from federation.apiserver.semantics.validation.workloadvalidation import (
     validate_cron_job,
+    validate_job_name,
     validate_job_selector,
     validate_job_spec,
 )
@@ -43,11 +44,10 @@ class JobStrategy(PodOwnerStrategy):
         selector["matchLabels"] = {_CONTROLLER_UID: uid, **(selector.get("matchLabels") or {})}
 
     def validate(self, obj: Object) -> Causes:
-        spec = obj.get("spec") or {}
-        return validate_job_spec(spec, "spec") + validate_job_selector(spec)
+        return _validate_spec(obj) + validate_job_name(obj)
 
     def validate_update(self, new: Object, old: Object) -> Causes:
-        causes = self.validate(new)
+        causes = _validate_spec(new)
         for path in ("spec.selector", "spec.completionMode", *_FIXED):
             causes += immutable(path, value_at(new, path), value_at(old, path))
         completions = value_at(new, "spec.completions")
@@ -68,6 +68,11 @@ class JobStrategy(PodOwnerStrategy):
         if old is None or obj["metadata"].get("generation") != old["metadata"].get("generation"):
             yield from job_warnings(obj["spec"], "spec")
         yield from super().warnings(obj, old)
+
+
+def _validate_spec(job: Object) -> Causes:
+    spec = job.get("spec") or {}
+    return validate_job_spec(spec, "spec") + validate_job_selector(spec)
 
 
 class CronJobStrategy(PodOwnerStrategy):

@@ -77,6 +77,7 @@ class StatefulSetStrategy(PodOwnerStrategy):
         }
     )
 
+    name_problems = staticmethod(nameformats.dns1123_label)
     default = staticmethod(defaults.default_stateful_set)
 
     def validate(self, obj: Object) -> Causes:

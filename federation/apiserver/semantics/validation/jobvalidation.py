@@ -23,6 +23,8 @@ _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _OPERATORS = ("In", "NotIn")
 _STATUSES = ("False", "True", "Unknown")
 _RULES_MAX, _PATTERNS_MAX, _VALUES_MAX = 20, 20, 255
+_INDEXES_MAX, _OF_MANY_MAX = 100_000, 10_000
+_OF_INDEXES = ("backoffLimitPerIndex", "maxFailedIndexes")
 _INDEXED = "requires indexed completion mode"
 
 
@@ -30,18 +32,48 @@ def validate_job_policies(spec: Fields, field: str) -> Causes:
     """Validate the failure, success and replacement policies of a Job's spec."""
     causes: Causes = []
     is_indexed = spec.get("completionMode") == "Indexed"
-    for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
+    for name in _OF_INDEXES:
         causes += non_negative(f"{field}.{name}", spec.get(name))
-        if not is_indexed and spec.get(name) is not None:
-            causes.append(invalid(f"{field}.{name}", spec[name], _INDEXED))
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         causes.append(required(f"{field}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+    if is_indexed:
+        causes += _validate_indexed(spec, field)
+    else:
+        causes += [
+            invalid(f"{field}.{name}", spec[name], _INDEXED) for name in _OF_INDEXES if spec.get(name) is not None
+        ]
     if (policy := spec.get("podFailurePolicy")) is not None:
         causes += _validate_failure_policy(spec, policy, f"{field}.podFailurePolicy.rules")
     if (policy := spec.get("successPolicy")) is not None:
         at = f"{field}.successPolicy"
         causes += _validate_success_policy(spec, policy, at) if is_indexed else [invalid(at, dict(policy), _INDEXED)]
     return causes + _validate_replacement(spec, f"{field}.podReplacementPolicy")
+
+
+def _validate_indexed(spec: Fields, field: str) -> Causes:
+    """Validate how many pods and failed indexes an Indexed Job may have: its status lists them."""
+    completions, failed = spec.get("completions"), spec.get("maxFailedIndexes")
+    parallelism = spec.get("parallelism") or 0
+    causes = [required(f"{field}.completions", "when completion mode is Indexed")] if completions is None else []
+    if parallelism > _INDEXES_MAX:
+        text = f"must be less than or equal to {_INDEXES_MAX} when completion mode is Indexed"
+        causes.append(invalid(f"{field}.parallelism", parallelism, text))
+    if failed is not None and completions is not None and failed > completions:
+        causes.append(invalid(f"{field}.maxFailedIndexes", failed, "must be less than or equal to completions"))
+    if failed is not None and failed > _INDEXES_MAX:
+        causes.append(invalid(f"{field}.maxFailedIndexes", failed, f"must be less than or equal to {_INDEXES_MAX}"))
+    if (completions or 0) > _INDEXES_MAX and spec.get("backoffLimitPerIndex") is not None:
+        if failed is None:
+            text = f"must be specified when completions is above {_INDEXES_MAX}"
+            causes.append(required(f"{field}.maxFailedIndexes", text))
+        text = (
+            f"must be less than or equal to {_OF_MANY_MAX} when completions are above {_INDEXES_MAX} and used with"
+            " backoff limit per index"
+        )
+        for name, value in (("parallelism", parallelism), ("maxFailedIndexes", failed or 0)):
+            if value > _OF_MANY_MAX:
+                causes.append(invalid(f"{field}.{name}", value, text))
+    return causes
 
 
 def _validate_replacement(spec: Fields, field: str) -> Causes:

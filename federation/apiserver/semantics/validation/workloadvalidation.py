@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from federation.apimachinery import nameformats
 from federation.apimachinery.errors import BadRequest
 from federation.apimachinery.fielderrors import (
     Causes,
@@ -139,13 +140,9 @@ def validate_job_spec(spec: Fields, field: str) -> Causes:
     for name in ("parallelism", "completions", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished"):
         causes += non_negative(f"{field}.{name}", spec.get(name))
     causes += one_of(f"{field}.completionMode", spec.get("completionMode"), ("NonIndexed", "Indexed"))
-    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
-        causes.append(required(f"{field}.completions", "when completion mode is Indexed"))
     causes += validate_job_policies(spec, field)
     if (manager := spec.get("managedBy")) is not None:
         causes += validate_domain_path(manager, f"{field}.managedBy")
-    if (failed := spec.get("maxFailedIndexes")) is not None and failed > (spec.get("completions") or 0) >= 0:
-        causes.append(invalid(f"{field}.maxFailedIndexes", failed, "must be less than or equal to completions"))
     template = spec.get("template") or {}
     causes += validate_template(template, f"{field}.template")
     at, policy = f"{field}.template.spec.restartPolicy", (template.get("spec") or {}).get("restartPolicy") or ""
@@ -156,6 +153,16 @@ def validate_job_spec(spec: Fields, field: str) -> Causes:
     elif policy != "Never" and spec.get("podFailurePolicy") is not None:
         causes.append(invalid(at, policy, 'only "Never" is supported when podFailurePolicy is specified'))
     return causes
+
+
+def validate_job_name(obj: Fields) -> Causes:
+    """Require names of an Indexed Job's pods that are labels, because each pod has its name as host name."""
+    spec, name = obj.get("spec") or {}, obj["metadata"].get("name", "")
+    if spec.get("completionMode") != "Indexed" or (spec.get("completions") or 0) <= 0:
+        return []
+    last = f"{name}-{spec['completions'] - 1}"
+    text = f"will not able to create pod with invalid DNS label: {last}"
+    return [invalid("metadata.name", name, text)] if any(nameformats.dns1123_label(last)) else []
 
 
 def validate_job_selector(spec: Fields) -> Causes:

@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import orjson
+import pytest
 from tests.support.apiserver import Parts
 from tests.unit.apiserver.conftest import Stream, connect
 
@@ -62,6 +63,21 @@ async def test_watch_list_sends_initial_events_and_a_bookmark(admin: httpx.Async
     bookmark = await stream.next()
     assert bookmark["type"] == "BOOKMARK"
     assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+@pytest.mark.parametrize("include", ["", "&includeObject=None", "&includeObject=Object"])
+async def test_a_watch_list_of_tables_marks_the_end_of_the_initial_events(
+    admin: httpx.AsyncClient, watch: Open, include: str
+) -> None:
+    await admin.post(CONFIGMAPS, json=configmap("a"))
+    accept = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    stream = watch(CONFIGMAPS, f"{query}&{NOT_CA}{include}", headers=accept)
+    assert (await stream.next())["type"] == "ADDED"
+    bookmark = await stream.next()
+    [row] = bookmark["object"]["rows"]
+    assert (bookmark["type"], bookmark["object"]["kind"]) == ("BOOKMARK", "Table")
+    assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
 async def test_tables_carry_columns_once(admin: httpx.AsyncClient, watch: Open) -> None:
