@@ -49,9 +49,10 @@ from federation.plans.planner import Planners
 from federation.plans.requestedchanges import RequestedChanges, ResolvedChanges, resolve_changes
 from federation.plans.review import without_manifests
 from federation.scheduling.hostlimits import to_document
+from federation.scheduling.whatif.affected import affects_others
 from federation.scheduling.whatif.compute import ORDER_WARNING
 from federation.scheduling.whatif.planresult import Plan, PlannedHold, to_json
-from federation.scheduling.whatif.state import CONTEXT, FEDERATED, ObjectChange, ObjectSet, federated_types
+from federation.scheduling.whatif.state import FEDERATED, ObjectChange, ObjectSet, federated_types
 from federation.web.requests import json_response, may_list, read_body, to_read
 
 PATH = "/federation/v1/plan"
@@ -263,7 +264,7 @@ def _check_size(world: ObjectSet, changes: Sequence[ObjectChange], *, sees_clust
     A user who may list clusters works for all namespaces.
     """
     concerned: list[Any] = [change.after for change in changes if change.after is not None]
-    if any(change.resource in CONTEXT for change in changes):  # policies, for example: any object may be affected
+    if any(map(affects_others, changes)):  # policies, for example: any object may be affected
         concerned += [each["spec"].get("template") for each in world.federated()]
     clusters = len(world.list(FEDERATED_CLUSTERS))
     with charged():

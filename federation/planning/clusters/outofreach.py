@@ -3,8 +3,8 @@
 The room of a cluster is a signal to all: scores, fleet rules and the web UI follow it. So one user's pods must not
 decide it by what they ask for. Nowhere count pods without a node that ask for more of a resource than any open node
 has, what pods on a node request beyond that node, and pods on nodes that do not exist. What pods of one namespace wait
-for counts in `waiting` up to `SHARE` of what open nodes have; a pod with a selector that no node has waits for ever.
-What is available is less by all that wait and fit on a node, as in KubeAdmiral.
+for counts up to `SHARE` of what open nodes have; a pod with a selector that no node has waits for ever. Pods without
+a namespace belong to no user, and count whole.
 
 `clusterresources.py` subtracts these sums. Decision: docs/decisions/0255-a-namespace-has-a-share-of-a-signal.md
 """
@@ -38,37 +38,33 @@ def compute_out_of_reach(
 
     `pods` is the number of pods, and is limited for nodes only.
     """
-    larger, beyond = _split(open_nodes, waiting)
-    used = Counter(larger)
+    never = _never_running(open_nodes, waiting) if waiting and open_nodes else Counter[str]()
+    used = Counter(never)
     for load, whole in loads:
         used.update({name: amount - whole.get(name, 0) for name, amount in load.items() if amount > whole.get(name, 0)})
-    return OutOfReach(used, larger + beyond)
+    return OutOfReach(used, never)
 
 
-def _split(
-    open_nodes: Sequence[Mapping[str, int]], waiting: Mapping[Waiting, int]
-) -> tuple[Counter[str], Counter[str]]:
+def _never_running(open_nodes: Sequence[Mapping[str, int]], waiting: Mapping[Waiting, int]) -> Counter[str]:
     """Return what pods ask for that are larger than any node, and what is beyond the share of each namespace."""
-    larger, beyond = Counter[str](), Counter[str]()
-    if not (waiting and open_nodes):
-        return larger, beyond
     largest, total = dict[str, int](), Counter[str]()
     for node in open_nodes:
         total.update(node)
         for name, amount in node.items():
             largest[name] = max(amount, largest.get(name, 0))
+    never = Counter[str]()
     by_namespace: dict[str, Counter[str]] = {}
     for (namespace, requests), count in waiting.items():
         asked = nodeclasses.ceil_amounts(requests)
         if any(amount > largest.get(name, 0) for name, amount in asked.items()):
-            larger.update({name: amount * count for name, amount in asked.items()} | {nodeclasses.PODS: count})
-        else:
+            never.update({name: amount * count for name, amount in asked.items()} | {nodeclasses.PODS: count})
+        elif namespace:
             fitting = by_namespace.setdefault(namespace, Counter())
             fitting.update({name: amount * count for name, amount in asked.items()})
     for fitting in by_namespace.values():
         over = {name: amount - int(total[name] * SHARE) for name, amount in fitting.items()}
-        beyond.update({name: amount for name, amount in over.items() if amount > 0})
-    return larger, beyond
+        never.update({name: amount for name, amount in over.items() if amount > 0})
+    return never
 
 
 def merged(*parts: Mapping[Waiting, int]) -> Mapping[Waiting, int]:

@@ -50,10 +50,15 @@ def is_unschedulable(federated: Mapping[str, Any]) -> bool:
 
 def affected_objects(objects: ObjectSet, changes: Iterable[ObjectChange], state: CompiledState) -> list[Object]:
     """Return the federated objects that changes of clusters, policies, profiles, webhooks and types affect."""
-    predicates = [_predicate(change, state) for change in changes if change.resource in (*CONTEXT, *_HOLDING_MOVES)]
+    predicates = [_predicate(change, state) for change in changes if affects_others(change)]
     if not predicates:
         return []
     return [obj for obj in objects.federated() if any(predicate(obj) for predicate in predicates)]
+
+
+def affects_others(change: ObjectChange) -> bool:
+    """Return whether the change may affect federated objects besides its own."""
+    return change.resource in (*CONTEXT, *_HOLDING_MOVES)
 
 
 def _predicate(change: ObjectChange, state: CompiledState) -> Predicate:
