@@ -21,7 +21,10 @@ from tests.support.rest import Api
 
 from federation.client.kubeconfig import load_kubeconfig
 
-ARGUMENTS: Final = ("--disable-admission-plugins=TaintNodesByCondition", "--service-cluster-ip-range=10.96.0.0/12")
+ARGUMENTS: Final = (
+    "--disable-admission-plugins=TaintNodesByCondition",
+    "--service-cluster-ip-range=10.96.0.0/12,fd00:10:96::/112",
+)
 """Without controllers no node would lose the taint that this plugin adds."""
 COMPARED_MIN: Final = 25_000
 SEED: Final = int(os.environ.get("DIFFERENCES_SEED", "0"))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from federation.apimachinery import conditions
+from federation.apimachinery import conditions, wellknown
 from federation.apimachinery.effect import Effect
 from federation.apimachinery.resources import API_SERVICES, Object
 from federation.apiserver.semantics.encoding import encoding
@@ -19,7 +19,7 @@ from federation.apiserver.store.interface import EventType
 from federation.apiserver.verbs.context import VerbContext
 
 PREFIX: Final = f"/{API_SERVICES.group}/{API_SERVICES.plural}/"
-AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
+AUTOMANAGED: Final = wellknown.AUTOMANAGED_API
 """Label of the APIServices that this server manages itself: `onstart` or `true`."""
 
 GroupVersion = tuple[str, str]

@@ -8,12 +8,19 @@ no lock between processes.
 
 import zlib
 from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 from federation.apimachinery.errors import InternalError, invalid
 from federation.apimachinery.fielderrors import invalid as invalid_field
 from federation.apimachinery.resources import Object
+from federation.apiserver.semantics.defaults.servicefamilies import (
+    FAMILIES,
+    HEADLESS,
+    addresses_of,
+    family_of,
+    has_health_check,
+)
 from federation.apiserver.semantics.encoding import encoding
 from federation.apiserver.verbs.context import VerbContext, run_hook
 
@@ -27,9 +34,11 @@ class ServiceAddresses:
 
     def __init__(self, context: VerbContext) -> None:
         self._context = context
-        network = ip_network(context.options.service_network)
-        assert isinstance(network, IPv4Network)
-        self._network = network
+        options = context.options
+        self._networks = {
+            FAMILIES[0]: ip_network(options.service_network),
+            FAMILIES[1]: ip_network(options.service_network_ipv6),
+        }
         self._first_port, self._last_port = context.options.node_ports
         self._owners: dict[str | int, str] = {}
         self._allocated: dict[str, list[str | int]] = {}
@@ -80,21 +89,40 @@ class ServiceAddresses:
         uid = obj["metadata"]["uid"]
         if not spec.get("clusterIP") and spec.get("clusterIPs"):
             spec["clusterIP"] = spec["clusterIPs"][0]
-        if not spec.get("clusterIP"):
-            spec["clusterIP"] = self._free_address(obj)
-        elif spec["clusterIP"] != "None":
-            self._check_address(obj, spec["clusterIP"], uid)
-        spec["clusterIPs"] = [spec["clusterIP"]]
+        if spec.get("clusterIP") == HEADLESS:
+            spec["clusterIPs"] = [HEADLESS]
+        else:
+            self._allocate_addresses(obj, uid)
         wants_ports = spec["type"] == "NodePort" or (
             spec["type"] == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts", True)
         )
         if wants_ports:
             self._allocate_ports(obj, uid)
+        if has_health_check(spec):
+            self._allocate_health_check(obj, uid)
         if not dry_run:
             self.written(obj)
 
+    def _allocate_addresses(self, obj: Object, uid: str) -> None:
+        """Check the addresses of a Service, and add those of families that have none yet."""
+        spec = obj["spec"]
+        found = addresses_of(spec)
+        for index, address in enumerate(found):
+            self._check_address(obj, address, uid, index)
+        families = spec.get("ipFamilies") or [FAMILIES[0]]
+        found += [self._free_address(obj, family) for family in families[len(found) :]]
+        spec["clusterIP"], spec["clusterIPs"] = found[0], found
+
+    def _allocate_health_check(self, obj: Object, uid: str) -> None:
+        spec = obj["spec"]
+        taken = {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
+        if not spec.get("healthCheckNodePort"):
+            spec["healthCheckNodePort"] = self._free_port(obj, taken)
+        else:
+            self._check_port(obj, spec["healthCheckNodePort"], uid, "spec.healthCheckNodePort")
+
     def _allocate_ports(self, obj: Object, uid: str) -> None:
-        taken: set[int] = set()
+        taken: set[int] = {obj["spec"].get("healthCheckNodePort") or 0}
         for index, port in enumerate(obj["spec"].get("ports") or ()):
             if not port.get("nodePort"):
                 port["nodePort"] = self._free_port(obj, taken)
@@ -102,15 +130,15 @@ class ServiceAddresses:
                 self._check_port(obj, port["nodePort"], uid, f"spec.ports[{index}].nodePort")
             taken.add(port["nodePort"])
 
-    def _free_address(self, obj: Object) -> str:
-        size = self._network.num_addresses - _RESERVED_ADDRESSES - 1
+    def _free_address(self, obj: Object, family: str) -> str:
+        network = self._networks[family]
+        size = network.num_addresses - _RESERVED_ADDRESSES - 1
         start = _search_start(obj, size)
-        first = int(self._network.network_address) + _RESERVED_ADDRESSES
         for step in range(size):
-            address = str(IPv4Address(first + (start + step) % size))
+            address = str(network[_RESERVED_ADDRESSES + (start + step) % size])
             if address not in self._owners:
                 return address
-        raise InternalError(f"no free cluster IP in {self._network}")
+        raise InternalError(f"no free cluster IP in {network}")
 
     def _free_port(self, obj: Object, taken: set[int]) -> int:
         size = self._last_port - self._first_port + 1
@@ -121,18 +149,18 @@ class ServiceAddresses:
                 return port
         raise InternalError(f"no free node port in {self._first_port}-{self._last_port}")
 
-    def _check_address(self, obj: Object, address: str, uid: str) -> None:
-        shown = [address]
+    def _check_address(self, obj: Object, address: str, uid: str, index: int) -> None:
+        shown = obj["spec"].get("clusterIPs") or [address]
+        network = self._networks[family_of(address)]
         try:
-            is_inside = ip_address(address) in self._network
+            is_inside = ip_address(address) in network
         except ValueError:
-            raise _refused(
-                obj, "spec.clusterIPs[0]", address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-            ) from None
+            text = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+            raise _refused(obj, f"spec.clusterIPs[{index}]", address, text) from None
         if not is_inside:
             text = (
                 f"failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. The range of"
-                f" valid IPs is {self._network}"
+                f" valid IPs is {network}"
             )
             raise _refused(obj, "spec.clusterIPs", shown, text)
         if self._owners.get(address, uid) != uid:
@@ -149,8 +177,9 @@ class ServiceAddresses:
 
 
 def _allocations(spec: dict[str, Any]) -> Iterable[str | int]:
-    if (address := spec.get("clusterIP")) and address != "None":
-        yield address
+    yield from addresses_of(spec)
+    if port_number := spec.get("healthCheckNodePort"):
+        yield port_number
     for port in spec.get("ports") or ():
         if number := port.get("nodePort"):
             yield number

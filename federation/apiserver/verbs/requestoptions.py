@@ -49,6 +49,8 @@ class RegistryOptions:
     """How many parsed label sets are cached for selectors."""
     service_network: str = "10.96.0.0/12"
     """The network of Services' clusterIPs."""
+    service_network_ipv6: str = "fd00:10:96::/112"
+    """The network of their addresses of the second family."""
     node_ports: tuple[int, int] = (30000, 32767)
     """The inclusive range of node ports."""
     system_namespaces: tuple[str, ...] = SYSTEM_NAMESPACES

@@ -265,6 +265,9 @@ def _clean(template: Mapping[str, Any], kind: str, group: str, *, keeps_allocati
     if generation := metadata.get("generation"):
         annotations[names.SOURCE_GENERATION] = str(generation)
     kept["annotations"] = annotations
+    if wellknown.AUTOMANAGED_API in (kept.get("labels") or {}):
+        # The host serves this API itself. A member does not, and its API server would delete an object with the label.
+        kept["labels"] = _without(kept["labels"], (wellknown.AUTOMANAGED_API,))
     result: Object = {key: value for key, value in template.items() if key != "status"}
     cleaner = _CLEANERS.get((group, kind))
     if cleaner is not None and not (keeps_allocations and cleaner is _clean_service):

@@ -10,7 +10,7 @@ RBAC_GROUP = "rbac.authorization.k8s.io"
 
 
 def default_service(obj: Fields) -> None:
-    """Fill a Service except its addresses and node ports (`registry/serviceaddresses.py`)."""
+    """Fill a Service except its families (`servicefamilies.py`) and addresses (`registry/serviceaddresses.py`)."""
     spec = obj.setdefault("spec", {})
     fill(spec, type="ClusterIP", sessionAffinity="None")
     if spec["sessionAffinity"] == "ClientIP":
@@ -22,9 +22,9 @@ def default_service(obj: Fields) -> None:
             port["targetPort"] = port.get("port")
     if spec["type"] == "ExternalName":
         return
-    fill(spec, internalTrafficPolicy="Cluster", ipFamilyPolicy="SingleStack")
-    if not spec.get("ipFamilies"):
-        spec["ipFamilies"] = ["IPv4"]
+    fill(spec, internalTrafficPolicy="Cluster")
+    if not spec.get("healthCheckNodePort"):
+        spec.pop("healthCheckNodePort", None)
     if spec["type"] in {"NodePort", "LoadBalancer"} or spec.get("externalIPs"):
         fill(spec, externalTrafficPolicy="Cluster")
     if spec["type"] == "LoadBalancer":

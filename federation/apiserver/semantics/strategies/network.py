@@ -5,9 +5,14 @@ from typing import ClassVar
 
 from federation.apimachinery import nameformats
 from federation.apimachinery.dotpaths import value_at
-from federation.apimachinery.fielderrors import Causes, invalid, one_of, required
+from federation.apimachinery.fielderrors import Causes, forbidden, invalid, one_of, required
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
+from federation.apiserver.semantics.defaults.servicefamilies import (
+    complete_families,
+    has_health_check,
+    keep_allocated,
+)
 from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, Strategy, has_changed
 from federation.apiserver.semantics.validation.addressvalidation import validate_address
 from federation.apiserver.semantics.validation.endpointvalidation import validate_endpoints, validate_slice_content
@@ -49,14 +54,21 @@ class ServiceStrategy(Strategy):
     name_problems = staticmethod(nameformats.dns1123_label)
     default = staticmethod(defaults.default_service)
 
+    def prepare_create(self, obj: Object) -> None:
+        complete_families(obj["spec"])
+
     def prepare_update(self, new: Object, old: Object) -> None:
-        """Keep allocated addresses and node ports that the new manifest does not contain."""
+        """Keep what is allocated and the new manifest does not contain, and fill in families."""
         spec, live = new["spec"], old["spec"]
-        if spec["type"] == "ExternalName" or live.get("type") == "ExternalName":
-            return
-        if not spec.get("clusterIP") and live.get("clusterIP"):
-            spec["clusterIP"] = live["clusterIP"]
-            spec["clusterIPs"] = live.get("clusterIPs", [live["clusterIP"]])
+        if spec["type"] != "ExternalName" and live.get("type") != "ExternalName":
+            self._keep(spec, live)
+        elif spec["type"] == "ExternalName" and spec.get("internalTrafficPolicy") == live.get("internalTrafficPolicy"):
+            spec.pop("internalTrafficPolicy", None)
+        complete_families(spec)
+
+    @staticmethod
+    def _keep(spec: Object, live: Object) -> None:
+        keep_allocated(spec, live)
         ports = {(port.get("protocol"), port.get("port")): port for port in live.get("ports") or ()}
         if spec["type"] in {"NodePort", "LoadBalancer"}:
             for port in spec.get("ports") or ():
@@ -70,7 +82,6 @@ class ServiceStrategy(Strategy):
                     port.pop("nodePort", None)
             if spec.get("externalTrafficPolicy") == live.get("externalTrafficPolicy"):
                 spec.pop("externalTrafficPolicy", None)
-            spec.pop("allocateLoadBalancerNodePorts", None)
 
     validate = staticmethod(validate_service)
 
@@ -83,6 +94,10 @@ class ServiceStrategy(Strategy):
             and "ExternalName" not in {value_at(old, "spec.type"), value_at(new, "spec.type")}
         ):
             causes.append(invalid("spec.clusterIPs[0]", [after], "may not change once set"))
+        if has_health_check(new["spec"]) and has_health_check(old["spec"]):
+            before, after = value_at(old, "spec.healthCheckNodePort"), value_at(new, "spec.healthCheckNodePort")
+            if before and before != after:
+                causes.append(forbidden("spec.healthCheckNodePort", "field is immutable"))
         if {value_at(old, "spec.type"), value_at(new, "spec.type")} == {"LoadBalancer"}:
             kind = value_at(new, "spec.loadBalancerClass")
             if kind != value_at(old, "spec.loadBalancerClass"):

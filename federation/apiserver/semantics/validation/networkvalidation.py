@@ -6,6 +6,15 @@ from typing import Any
 from federation.apimachinery import nameformats
 from federation.apimachinery.fielderrors import Causes, duplicate, forbidden, invalid, not_supported, one_of, required
 from federation.apimachinery.objectmeta import validate_labels
+from federation.apiserver.semantics.defaults.servicefamilies import (
+    DUAL_STACK,
+    FAMILIES,
+    HEADLESS,
+    SINGLE_STACK,
+    addresses_of,
+    family_of,
+    has_health_check,
+)
 from federation.apiserver.semantics.validation.addressvalidation import validate_network
 from federation.apiserver.semantics.validation.containervalidation import validate_unique
 from federation.apiserver.semantics.validation.endpointvalidation import validate_policy_rules
@@ -76,15 +85,34 @@ def has_fitting_type(spec: Any, field: str) -> Causes:
 
 
 def _validate_families(spec: Fields) -> Causes:
-    """Require IPv4, because cluster IPs are allocated from an IPv4 range."""
-    causes = [
-        invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
-        for index, family in enumerate(spec.get("ipFamilies") or ())
-        if family != "IPv4"
-    ]
-    if spec.get("ipFamilyPolicy") == "RequireDualStack":
-        text = "this cluster is not configured for dual-stack services"
-        causes.append(invalid("spec.ipFamilyPolicy", "RequireDualStack", text))
+    """Require families that fit the policy and the cluster IPs; members have the networks, the host asks for none."""
+    policy, families = spec.get("ipFamilyPolicy"), spec.get("ipFamilies") or []
+    addresses = addresses_of(spec)
+    causes = one_of("spec.ipFamilyPolicy", policy, (DUAL_STACK[0], DUAL_STACK[1], SINGLE_STACK)) if policy else []
+    for index, family in enumerate(families):
+        if family not in FAMILIES:
+            causes.append(not_supported(f"spec.ipFamilies[{index}]", family, FAMILIES))
+        elif family in families[:index]:
+            causes.append(duplicate(f"spec.ipFamilies[{index}]", family))
+    if (listed := spec.get("clusterIPs")) and spec.get("clusterIP"):
+        if listed[0] != spec["clusterIP"]:
+            causes.append(invalid("spec.clusterIPs", listed, "first value must match `clusterIP`"))
+        if HEADLESS in listed and len(listed) > 1:
+            causes.append(invalid("spec.clusterIPs", listed, "'None' must be the first and only value"))
+        if len(listed) > len(FAMILIES):
+            causes.append(invalid("spec.clusterIPs", listed, "may only hold up to 2 values"))
+    for index, (address, family) in enumerate(zip(addresses, families, strict=False)):
+        if family in FAMILIES and family_of(address) != family:
+            text = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
+            causes.append(invalid(f"spec.clusterIPs[{index}]", address, text))
+    has_fitting_values = not causes
+    for count, what in ((len(addresses), "cluster IPs"), (len(families), "IP families")):
+        if has_fitting_values and policy == SINGLE_STACK and count > 1:
+            text = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
+            causes.append(invalid("spec.ipFamilyPolicy", policy, text))
+    if spec.get("healthCheckNodePort") and not has_health_check(spec):
+        text = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        causes.append(invalid("spec.healthCheckNodePort", spec["healthCheckNodePort"], text))
     return causes
 
 

@@ -8,6 +8,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType, default_type_configs, from_config
 from federation.apimachinery import wellknown
 from federation.apimachinery.resources import (
+    API_SERVICES,
     DAEMON_SETS,
     DEPLOYMENTS,
     JOBS,
@@ -61,6 +62,18 @@ def test_identity_status_and_bookkeeping_are_not_sent() -> None:
         "annotations": {"team": "blue", names.SOURCE_GENERATION: "4", names.TEMPLATE_HASH: rendered.hash},
     }
     assert "status" not in rendered.object
+
+
+def test_a_member_does_not_get_the_label_of_apis_that_the_host_serves() -> None:
+    labels = {wellknown.AUTOMANAGED_API: "true", "k8s-app": "metrics-server"}
+    template = {
+        "apiVersion": API_SERVICES.api_version,
+        "kind": API_SERVICES.kind,
+        "metadata": {"name": "v1beta1.metrics.k8s.io", "labels": labels},
+        "spec": {"service": {"name": "metrics-server", "namespace": "kube-system"}},
+    }
+    sent = renderer(template, API_SERVICES).render("m1").obj["metadata"]["labels"]
+    assert sent == {"k8s-app": "metrics-server", names.MANAGED_LABEL: "true"}
 
 
 def test_an_override_of_all_annotations_sends_no_bookkeeping_and_keeps_ours() -> None:
