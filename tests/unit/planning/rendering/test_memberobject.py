@@ -72,7 +72,7 @@ def test_a_member_does_not_get_the_label_of_apis_that_the_host_serves() -> None:
         "metadata": {"name": "v1beta1.metrics.k8s.io", "labels": labels},
         "spec": {"service": {"name": "metrics-server", "namespace": "kube-system"}},
     }
-    sent = renderer(template, API_SERVICES).render("m1").obj["metadata"]["labels"]
+    sent = renderer(template, API_SERVICES).render("m1").object["metadata"]["labels"]
     assert sent == {"k8s-app": "metrics-server", names.MANAGED_LABEL: "true"}
 
 
