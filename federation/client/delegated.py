@@ -10,7 +10,7 @@ import asyncio
 import socket
 import ssl
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,7 +19,9 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from federation.apimachinery.connection import Connection
+from federation.apimachinery.controlcharacters import escape
 from federation.apimachinery.errors import ClusterError, ClusterUnreachable, from_status
+from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.oserrors import describe_os_error
 from federation.apimachinery.webhookclient import StreamedResponse
 from federation.client.dialing import Dialer
@@ -30,12 +32,17 @@ _MESSAGE_BYTES_MAX = 1024 * 1024
 _HEARTBEAT_S = 30.0
 """A WebSocket server that does not answer a ping for half this time is gone."""
 _CONNECT_S = 30.0
+_REFUSAL_BYTES_MAX = 16 * 1024
+"""The longest answer to a refused handshake that is read."""
 _CLOSE_S = 1.0
 """How long the end of a connection may take when the client closes: the peer answers the TLS shutdown."""
 
 
 class DelegatedRequests:
-    """One server and one TLS identity. `check` is awaited after each new connection; an exception closes it."""
+    """One server and one TLS identity. `check` is awaited after each new connection; an exception closes it.
+
+    `refusal_s` is how long the answer to a refused WebSocket handshake may take.
+    """
 
     def __init__(
         self,
@@ -45,7 +52,9 @@ class DelegatedRequests:
         check: Callable[[], Awaitable[None]],
         keep_alive_s: float,
         read_buffer_bytes: int,
+        refusal_s: float = 5.0,
     ) -> None:
+        self._refusal_s = refusal_s
         self._connection = connection
         self._tls = tls
         self._dialer = dialer
@@ -87,11 +96,11 @@ class DelegatedRequests:
                 **self._address(target),
             ) as socket:
                 yield MemberSocket(socket)
+        except _HandshakeRefusedError as refusal:
+            text = f"{self._base} answered the WebSocket handshake with {refusal.code}"
+            raise from_status({"message": text, **refusal.status}, refusal.code) from None
         except aiohttp.WSServerHandshakeError as refusal:
-            text = f"{self._base} answered the WebSocket handshake with {refusal.status}"
-            if refusal.status < 400:
-                raise ClusterError(text) from None
-            raise from_status({"message": text}, refusal.status) from None
+            raise ClusterError(f"{self._base} answered the WebSocket handshake with {refusal.status}") from None
         except (aiohttp.ClientError, OSError, ValueError) as problem:
             raise self._unreachable(problem) from problem
 
@@ -119,9 +128,27 @@ class DelegatedRequests:
                 skip_auto_headers=("User-Agent", "Content-Type"),
                 read_bufsize=self._read_buffer_bytes,
                 auto_decompress=False,
-                middlewares=(_refuse_redirected_handshake,),
+                middlewares=(self._refuse_handshake,),
             )
         return self._session
+
+    async def _refuse_handshake(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        """Raise if the answer to a WebSocket handshake is a redirect or an error.
+
+        `ws_connect` would follow a redirect to any address, and it drops the words of an error.
+        """
+        response = await handler(request)
+        if "Upgrade" in request.headers and 300 <= response.status < 400:
+            response.close()
+            raise aiohttp.ClientError("redirected")
+        if "Upgrade" in request.headers and response.status >= 400:
+            code, status = response.status, await _status_of(response, self._refusal_s)
+            drop_unread(response)
+            response.close()
+            raise _HandshakeRefusedError(code, status)
+        return response
 
     def _with_ours(self, headers: Sequence[tuple[str, str]]) -> CIMultiDict[str]:
         """Return our credentials and the given headers; none of ours may name another user to act for."""
@@ -140,15 +167,28 @@ class DelegatedRequests:
         return ClusterUnreachable(f"{self._base}: {_describe(problem)}")
 
 
-async def _refuse_redirected_handshake(
-    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
-) -> aiohttp.ClientResponse:
-    """Raise if the answer to a WebSocket handshake is a redirect: `ws_connect` would follow it, to any address."""
-    response = await handler(request)
-    if "Upgrade" in request.headers and 300 <= response.status < 400:
-        response.close()
-        raise aiohttp.ClientError("redirected")
-    return response
+class _HandshakeRefusedError(aiohttp.ClientError):
+    """A server refuses a WebSocket: the HTTP status code, and what of a Status it answers with."""
+
+    def __init__(self, code: int, status: Mapping[str, Any]) -> None:
+        super().__init__(f"refused with {code}")
+        self.code, self.status = code, status
+
+
+async def _status_of(response: aiohttp.ClientResponse, timeout_s: float) -> Mapping[str, Any]:
+    """Return the Status in an answer, or its text as the message; {} for one that is long, late or empty."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            body = await response.content.read(_REFUSAL_BYTES_MAX)
+            while not response.content.at_eof() and len(body) < _REFUSAL_BYTES_MAX:
+                body += await response.content.read(_REFUSAL_BYTES_MAX - len(body))
+    except (aiohttp.ClientError, OSError, TimeoutError):
+        return {}
+    if len(body) >= _REFUSAL_BYTES_MAX:
+        return {}
+    status = parse_object(body) or {"message": body.decode("utf-8", "replace").strip()}
+    message = status.get("message")
+    return {**status, "message": escape(message)} if isinstance(message, str) and message else {}
 
 
 class _LastUsedFirst(aiohttp.BaseConnector):

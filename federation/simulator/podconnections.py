@@ -19,7 +19,7 @@ from federation.apiserver.http.asgi import Request, is_asked
 from federation.apiserver.http.websockets import WEBSOCKET, ClientSocket
 from federation.apiserver.registry.registry import Registry
 from federation.simulator.echoshell import EchoShell, Output
-from federation.simulator.portechoes import PortEchoes
+from federation.simulator.portechoes import ChannelEchoes, PortEchoes
 
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _FIRST_LINES: Final = ("starting", "configuration loaded", "listening", "ready")
@@ -28,6 +28,7 @@ _LINES_MAX: Final = 100
 """Lines of a log that are kept; older ones were rotated away."""
 _STDIN, _ERROR, _CLOSE = 0, 3, 255
 _TUNNEL: Final = "SPDY/3.1+portforward.k8s.io"
+_CHANNELS: Final = "v4.channel.k8s.io"
 _PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 
 
@@ -160,7 +161,7 @@ class PodExec(_PodConnector):
 
 
 class PodPorts(_PodConnector):
-    """`pods/portforward` over WebSocket, which carries SPDY/3.1 as kubectl's tunnel."""
+    """`pods/portforward` over WebSocket: SPDY/3.1 in kubectl's tunnel, or a channel for each port."""
 
     def is_stream(self, request: Request, _path: ResourcePath) -> bool:
         """Return whether this is a WebSocket connection; other requests are refused."""
@@ -171,14 +172,41 @@ class PodPorts(_PodConnector):
         del timeout_s
         pod, _, _ = await self._find(request, path)
         client: ClientSocket | None = request.scope.get("extensions", {}).get(WEBSOCKET)
+        if client is not None and (_CHANNELS in client.subprotocols or not client.subprotocols):
+            await _forward_channels(client, request, pod["metadata"]["name"])
+            return
         if client is None or _TUNNEL not in client.subprotocols:
-            raise BadRequest(f"unable to upgrade: ports are forwarded over WebSocket with the subprotocol {_TUNNEL}")
+            known = f"{_TUNNEL} or {_CHANNELS}"
+            raise BadRequest(f"unable to upgrade: ports are forwarded over WebSocket with the subprotocol {known}")
         echoes = PortEchoes(pod["metadata"]["name"])
         request.status = 101
         await client.accept(_TUNNEL)
         while (message := await client.receive()) is not None:
             if answer := echoes.feed(message if isinstance(message, bytes) else message.encode()):
                 await client.send(answer)
+
+
+async def _forward_channels(client: ClientSocket, request: Request, pod: str) -> None:
+    """Answer the ports of the query, each on its channels; BadRequest without a port."""
+    texts = [
+        text
+        for each in parse_qs(request.scope["query_string"].decode("ascii", "replace")).get("ports", ())
+        for text in each.split(",")
+    ]
+    if not texts or not all(text.isascii() and text.isdigit() and 0 < int(text) < 2**16 for text in texts):
+        raise BadRequest('you must specify at least 1 port as a number, in the query parameter "ports"')
+    echoes = ChannelEchoes(pod, [int(text) for text in texts])
+    request.status = 101
+    await client.accept(_CHANNELS if client.subprotocols else "")
+    for first in echoes.start():
+        await client.send(first)
+    while (message := await client.receive()) is not None:
+        answer, is_last = echoes.feed(message if isinstance(message, bytes) else message.encode())
+        if answer:
+            await client.send(answer)
+        if is_last:
+            await client.close(1000)
+            return
 
 
 def _react(shell: EchoShell, message: bytes) -> Output:

@@ -3,6 +3,7 @@
 An HTTP request gets a response with the pod, the port and the request line, because people try `curl` first.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,6 +22,31 @@ class _Connection:
     port: str
     head: bytearray = field(default_factory=bytearray)
     is_http: bool | None = None
+
+
+class ChannelEchoes:
+    """The server's end of forwarded ports as channels of a WebSocket, as clients in Python forward them.
+
+    Each port has a channel for data and one for errors, which begin with the port in two bytes.
+    """
+
+    def __init__(self, pod: str, ports: Sequence[int]) -> None:
+        self._pod = pod
+        self._connections = {2 * index: _Connection("", str(port)) for index, port in enumerate(ports)}
+
+    def start(self) -> list[bytes]:
+        """Return the first messages of all channels."""
+        return [
+            bytes([channel + offset]) + int(connection.port).to_bytes(2, "little")
+            for channel, connection in self._connections.items()
+            for offset in (0, 1)
+        ]
+
+    def feed(self, message: bytes) -> tuple[bytes, bool]:
+        """Return what the program of a message's port sends, and whether that ends all: an HTTP response does."""
+        connection = self._connections.get(message[0]) if message else None
+        text = _respond(self._pod, connection, message[1:]) if connection is not None else b""
+        return (message[:1] + text if text else b""), bool(text and connection is not None and connection.is_http)
 
 
 class PortEchoes:
@@ -53,7 +79,7 @@ class PortEchoes:
 
     def _answer(self, stream: int, data: bytes, *, is_last: bool) -> bytes:
         connection = self._connections[stream]
-        text = self._respond(connection, data)
+        text = _respond(self._pod, connection, data)
         # curl keeps its half open, so an HTTP response ends the connection.
         is_last = is_last or bool(text and connection.is_http)
         out = self._writer.data(stream, text, is_last=is_last)
@@ -63,17 +89,17 @@ class PortEchoes:
                 out += self._writer.data(error_stream, b"", is_last=True)
         return out
 
-    def _respond(self, connection: _Connection, data: bytes) -> bytes:
-        if connection.is_http is None and data:
-            connection.is_http = data.startswith(_HTTP)
-        if not connection.is_http:
-            return data
-        connection.head += data
-        if _HEAD_END not in connection.head and len(connection.head) < _HEAD_BYTES_MAX:
-            return b""
-        line = bytes(connection.head).split(b"\r\n", 1)[0]
-        body = f"pod {self._pod}, port {connection.port}\n".encode() + line + b"\n"
-        head = (
-            f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        )
-        return head.encode() + (b"" if line.startswith(b"HEAD ") else body)
+
+def _respond(pod: str, connection: _Connection, data: bytes) -> bytes:
+    """Return what the program sends for these bytes."""
+    if connection.is_http is None and data:
+        connection.is_http = data.startswith(_HTTP)
+    if not connection.is_http:
+        return data
+    connection.head += data
+    if _HEAD_END not in connection.head and len(connection.head) < _HEAD_BYTES_MAX:
+        return b""
+    line = bytes(connection.head).split(b"\r\n", 1)[0]
+    body = f"pod {pod}, port {connection.port}\n".encode() + line + b"\n"
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    return head.encode() + (b"" if line.startswith(b"HEAD ") else body)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federation.apimachinery.errors import BadRequest
-from federation.simulator.portechoes import PortEchoes
+from federation.simulator.portechoes import ChannelEchoes, PortEchoes
 from federation.simulator.spdyframes import DICTIONARY, SYN_REPLY, Frame, FrameReader, FrameWriter
 
 
@@ -81,3 +81,14 @@ def test_a_ping_is_answered() -> None:
 def test_other_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(BadRequest):
         PortEchoes("web").feed(data)
+
+
+def test_each_port_has_two_channels_that_begin_with_its_number() -> None:
+    echoes = ChannelEchoes("web", [80, 8443])
+    assert echoes.start() == [b"\x00\x50\x00", b"\x01\x50\x00", b"\x02\xfb\x20", b"\x03\xfb\x20"]
+    assert echoes.feed(b"\x02hello") == (b"\x02hello", False)
+    answer, is_last = echoes.feed(b"\x00GET / HTTP/1.1\r\n\r\n")
+    assert answer.startswith(b"\x00HTTP/1.1 200 OK")
+    assert answer.endswith(b"pod web, port 80\nGET / HTTP/1.1\n")
+    assert is_last
+    assert echoes.feed(b"\x01not for us") == echoes.feed(b"\x09") == echoes.feed(b"") == (b"", False)
