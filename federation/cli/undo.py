@@ -21,9 +21,10 @@ from federation.api.resources import (
     SCHEDULING_PROFILES,
 )
 from federation.apimachinery.clock import SystemClock, from_rfc3339
-from federation.apimachinery.errors import ConfigurationError, NotFound
+from federation.apimachinery.errors import ConfigurationError, Forbidden, NotFound
 from federation.apimachinery.listening import Patience
 from federation.apimachinery.resources import NAMESPACES, Object, Resource, group_kind_of
+from federation.cli.applications.deliveryview import read_delivery
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.guard.ledger import Cause
 from federation.planning.guard.record import PastMove, past_move
@@ -77,7 +78,12 @@ async def undo(context: KubeconfigContext, target: str, namespace: str, *, timeo
     kind, name = split_target(target, repr(target))
     async with context.client() as host:
         resource = await ServedKinds(host).named(kind)
-        moves = await _moves(host, resource, namespace if resource.namespaced else "", name)
+        try:
+            moves = await _moves(host, resource, namespace if resource.namespaced else "", name)
+        except Forbidden:
+            if resource in _CAUSES:
+                raise
+            return await _undo_own(host, resource, namespace, name, timeout_s)
         for federated, type_, move in moves:
             metadata = federated["spec"]["template"]["metadata"]
             patch = {"metadata": {"annotations": {names.UNDO: move.at}}}
@@ -86,6 +92,25 @@ async def undo(context: KubeconfigContext, target: str, namespace: str, *, timeo
     for federated, _, _ in late:
         print(f"{_shown(federated)}: not restored within {timeout_s:g} s; its events say why")
     return 1 if late else 0
+
+
+async def _undo_own(host: "HTTPClient", resource: Resource, namespace: str, name: str, timeout_s: float) -> int:
+    """Undo the move of one object for a user who may read it, and no federated object; return the exit code."""
+    what = f"{resource.kind} {namespace}/{name}"
+    move = (await read_delivery(host, resource, namespace, name)).get("lastMove")
+    if move is None:
+        raise ConfigurationError(f"{what}: no move is recorded that a policy, a type or a cluster caused")
+    patch = {"metadata": {"annotations": {names.UNDO: move["at"]}}}
+    await host.patch(resource, name, patch, namespace=namespace)
+    patience = Patience(SystemClock(), timeout_s)
+    while not patience.is_over():
+        after = (await read_delivery(host, resource, namespace, name)).get("lastMove")
+        if after is None or after["at"] != move["at"]:
+            print(f"{what}: back in {', '.join(sorted(move['placement'])) or 'no cluster'}")
+            return 0
+        await asyncio.sleep(_POLL_S)
+    print(f"{what}: not restored within {timeout_s:g} s; its events say why")
+    return 1
 
 
 async def _moves(host: "HTTPClient", resource: Resource, namespace: str, name: str) -> Sequence[Found]:

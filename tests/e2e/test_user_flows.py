@@ -187,6 +187,12 @@ def test_a_role_in_the_namespace_is_enough_to_plan_its_objects(user: User, tmp_p
     assert "FREE NOW" not in done.stdout
     assert "examined by the host" in done.stdout
     assert not user.look("deployments", "web")
+    undone = fedctl(
+        *("undo", "deployment/web", "-n", user.namespace),
+        check=False,
+        KUBECONFIG=str(_with_role(user, "edit", tmp_path)),
+    )
+    assert "no move is recorded" in undone.stderr
     refused = fedctl(
         *("plan", "-f", str(web), "-n", user.namespace, "--cluster-down", "member-1"),
         check=False,
