@@ -303,9 +303,11 @@ async def test_old_events_expire_after_a_restart(api: Api) -> None:
     async def ended() -> bool:
         return not await api.exists("events", "old")
 
-    await api.eventually(ended)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    try:
+        await api.eventually(ended)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.mark.every_store
