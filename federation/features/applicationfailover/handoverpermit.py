@@ -9,7 +9,7 @@ from dataclasses import replace
 from federation.api import names
 from federation.features.applicationfailover.names import EVENT_NO_STATE
 from federation.planning.failover.application import State, StateRule, handed_states
-from federation.planning.failover.handover import handed_entry, state_of
+from federation.planning.failover.handover import describe_missing, handed_entry, state_of
 from federation.scheduling.chain import Permit
 from federation.scheduling.proposal import Proposal
 from federation.scheduling.worldobjects import Copies
@@ -47,7 +47,6 @@ def _left(proposal: Proposal, rules: tuple[StateRule, ...], copies: Copies) -> t
                 missing.append(f"what it reported in {cluster} is not known, and is not handed over")
         else:
             found, paths = state_of(rules, cluster, copy)
-            text = f"its status in {cluster} has no usable value at {', '.join(paths)}, which is not handed over"
-            missing += [text] if paths else []
+            missing += [describe_missing(cluster, paths)] if paths else []
         left += [found] if found is not None else []
     return left, missing

@@ -40,7 +40,7 @@ from federation.planning.failover.application import (
     record_text,
     rules_of,
 )
-from federation.planning.failover.handover import merged, state_of
+from federation.planning.failover.handover import describe_missing, merged, state_of
 from federation.planning.federatedobject.finished import evidence_by_cluster
 from federation.planning.federatedobject.placements import current_clusters, departed_clusters
 from federation.planning.rendering.memberobject import content_hash
@@ -170,8 +170,7 @@ class Reconciler:
             return record
         state, missing = state_of(rules.state, cluster, member)
         if missing:
-            text = f"its status in {cluster} has no usable value at {', '.join(missing)}, which is not handed over"
-            self._recorder.event(federated, WARNING, EVENT_NO_STATE, text)
+            self._recorder.event(federated, WARNING, EVENT_NO_STATE, describe_missing(cluster, missing))
         return structs.replace(record, state=merged(record.state, state))
 
     async def _write(self, key: Key, federated: Object, record: ApplicationRecord) -> bool:

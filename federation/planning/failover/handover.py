@@ -80,6 +80,11 @@ def state_of(rules: tuple[StateRule, ...], source: str, member: Mapping[str, Any
     return found, missing
 
 
+def describe_missing(cluster: str, paths: Sequence[str]) -> str:
+    """Return what is said of paths without usable values in the status of a copy."""
+    return f"its status in {cluster} has no usable value at {', '.join(paths)}, which is not handed over"
+
+
 def merged(old: State | None, new: State | None) -> State | None:
     """Return what is handed over after another move: newer values win, and those that nothing consumed yet stay."""
     if old is None or new is None:
