@@ -38,7 +38,7 @@ class CheckedTransport(httpx.AsyncHTTPTransport):
             ssl_context=context,
             max_connections=None,
             keepalive_expiry=_KEEP_ALIVE_S,
-            network_backend=_Backend() if allowed is None else _PublicBackend(allowed),
+            network_backend=_Backend(allowed),
         )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -56,31 +56,15 @@ class CheckedTransport(httpx.AsyncHTTPTransport):
 
 
 class _Backend(httpcore.AnyIOBackend):
-    """Closes a connection to a metadata service before anything is sent, whatever name or number led to it."""
+    """Connects to the addresses that a server may have, and sends nothing to others.
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109  # httpcore's signature
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        stream = await super().connect_tcp(host, port, timeout, local_address, socket_options)
-        if (address := stream.get_extra_info("server_addr")) and is_metadata(str(address[0])):
-            await stream.aclose()
-            raise httpcore.ConnectError("not allowed, because it is a link-local or metadata address")
-        return stream
-
-
-class _PublicBackend(httpcore.AnyIOBackend):
-    """Connects to global unicast addresses and listed networks only.
-
-    It sees every address that is connected to, so a name that resolves to another address later is no way in.
+    With `allowed`, these are global unicast addresses and the listed networks. It sees every address that is connected
+    to, so a name that resolves to another address later is no way in. Without, a connection to a metadata service is
+    closed before anything is sent, whatever name or number led to it.
     """
 
-    def __init__(self, networks: Sequence[Network]) -> None:
-        self._networks = networks
+    def __init__(self, allowed: Sequence[Network] | None) -> None:
+        self._allowed = allowed
 
     async def connect_tcp(
         self,
@@ -90,9 +74,15 @@ class _PublicBackend(httpcore.AnyIOBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
+        if self._allowed is None:
+            stream = await super().connect_tcp(host, port, timeout, local_address, socket_options)
+            if (address := stream.get_extra_info("server_addr")) and is_metadata(str(address[0])):
+                await stream.aclose()
+                raise httpcore.ConnectError("not allowed, because it is a link-local or metadata address")
+            return stream
         problem: httpcore.ConnectError | None = None
         for address in await _resolve(host, port):
-            if not is_public(address) and not is_listed(address, self._networks):
+            if not is_public(address) and not is_listed(address, self._allowed):
                 problem = problem or httpcore.ConnectError("not allowed, because it is no global unicast address")
                 continue
             if (reached := _REACHED.get()) is not None:
