@@ -34,7 +34,7 @@ class Receiver:
     def __init__(self, refusals: int = 0, meanwhile: Callable[[], Awaitable[object]] | None = None) -> None:
         self.refusals = refusals
         self.meanwhile = meanwhile
-        self.told: list[Mapping[str, Any]] = []
+        self.received: list[Mapping[str, Any]] = []
 
     async def get(self, connection: Connection, headers: Mapping[str, str], *, timeout_s: float) -> WebhookResponse:
         raise AssertionError((connection, headers, timeout_s))
@@ -51,7 +51,7 @@ class Receiver:
         if self.refusals:
             self.refusals -= 1
             return WebhookResponse(503)
-        self.told.append(orjson.loads(body))
+        self.received.append(orjson.loads(body))
         return WebhookResponse(204)
 
 
@@ -179,11 +179,11 @@ async def test_a_remedy_tells_a_service_until_it_answers() -> None:
         await label(world, "east", None)
         await world.pass_time(40)
         assert await taints(world, "east") == []
-        assert [(each["remedy"], each["cluster"], each["state"]) for each in receiver.told] == [
+        assert [(each["remedy"], each["cluster"], each["state"]) for each in receiver.received] == [
             ("net", "east", "Active"),
             ("net", "east", "Cleared"),
         ]
-        assert receiver.told[0]["message"] == "look at it"
+        assert receiver.received[0]["message"] == "look at it"
 
 
 async def test_a_rule_may_come_while_a_request_is_under_way() -> None:
@@ -204,9 +204,9 @@ async def test_a_rule_may_come_while_a_request_is_under_way() -> None:
         await world.create(REMEDIES, a_rule(REMEDIES, actions=[hook], holdSeconds=0, clearSeconds=0))
         await label(world, "east", "sick")
         await world.pass_time(10)
-        assert [each["state"] for each in receiver.told] == ["Active"]
+        assert [each["state"] for each in receiver.received] == ["Active"]
         await world.pass_time(300)
-        assert len(receiver.told) == 1, "the service gets one request"
+        assert len(receiver.received) == 1, "the service gets one request"
 
 
 async def test_the_rules_of_the_reference_do_what_it_says() -> None:
@@ -221,4 +221,4 @@ async def test_the_rules_of_the_reference_do_what_it_says() -> None:
         await world.pass_time(400)
         assert "provider-trouble" in await taints(world, "east")
         assert names.TAINT_UNSCHEDULABLE in await taints(world, "east")
-        assert {each["state"] for each in receiver.told} == {"Active"}
+        assert {each["state"] for each in receiver.received} == {"Active"}

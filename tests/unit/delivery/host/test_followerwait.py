@@ -152,7 +152,7 @@ async def test_each_cluster_and_each_follower_has_its_own_time() -> None:
         assert waits.ask(cluster="m2") is not None
         host.kept.forget_object(waits.key)
         await host.clock.advance(10)
-        assert waits.ask(cluster="m2").left_s == BRIEF_S, "a workload of the same name begins anew"
+        assert waits.ask(cluster="m2").left_s == BRIEF_S, "a workload of the same name starts its wait again"
 
 
 @pytest.mark.parametrize("is_missing_elsewhere", [False, True])
