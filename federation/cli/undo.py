@@ -4,7 +4,7 @@ It annotates the users' objects with the time of the move; the control plane res
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -97,9 +97,10 @@ async def undo(context: KubeconfigContext, target: str, namespace: str, *, timeo
 async def _undo_own(host: "HTTPClient", resource: Resource, namespace: str, name: str, timeout_s: float) -> int:
     """Undo the move of one object for a user who may read it, and no federated object; return the exit code."""
     what = f"{resource.kind} {namespace}/{name}"
-    move = (await read_delivery(host, resource, namespace, name)).get("lastMove")
-    if move is None:
-        raise ConfigurationError(f"{what}: no move is recorded that a policy, a type or a cluster caused")
+    delivery = await read_delivery(host, resource, namespace, name)
+    moves = [delivery["lastMove"]] if delivery.get("lastMove") else []
+    _check_recent(what, [move["at"] for move in moves])
+    [move] = moves
     patch = {"metadata": {"annotations": {names.UNDO: move["at"]}}}
     await host.patch(resource, name, patch, namespace=namespace)
     patience = Patience(SystemClock(), timeout_s)
@@ -129,15 +130,20 @@ async def _moves(host: "HTTPClient", resource: Resource, namespace: str, name: s
             is_meant = type_.resource.kind == resource.kind and template["metadata"]["name"] == name
             if is_meant or Cause(resource.kind, namespace, name) in move.causes:
                 found.append((federated, type_, move))
-    now = SystemClock().now()
-    recent = [each for each in found if now - from_rfc3339(each[2].at) <= UNDO_WINDOW]
     what = f"{resource.kind} {namespace}/{name}" if namespace else f"{resource.kind} {name}"
-    if not found:
+    recent = _check_recent(what, [move.at for _, _, move in found])
+    return [each for each in found if each[2].at in recent]
+
+
+def _check_recent(what: str, times: Sequence[str]) -> Collection[str]:
+    """Return those of the times of moves that can be undone; ConfigurationError without any."""
+    if not times:
         raise ConfigurationError(f"{what}: no move is recorded that a policy, a type or a cluster caused")
-    if not recent:
-        hours = UNDO_WINDOW.total_seconds() / 3600
-        raise ConfigurationError(f"{what}: the last move was at {found[0][2].at}, more than {hours:g} h ago")
-    return recent
+    now = SystemClock().now()
+    if recent := {at for at in times if now - from_rfc3339(at) <= UNDO_WINDOW}:
+        return recent
+    hours = UNDO_WINDOW.total_seconds() / 3600
+    raise ConfigurationError(f"{what}: the last move was at {times[0]}, more than {hours:g} h ago")
 
 
 async def _is_restored(host: "HTTPClient", found: Found, timeout_s: float) -> bool:
