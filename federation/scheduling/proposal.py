@@ -9,7 +9,7 @@ from datetime import datetime
 
 from federation.planning.failover.evictionrecord import Stay, StayReason
 from federation.planning.federatedobject.placements import Name
-from federation.planning.guard.volumepermit import FREE, VolumePermit
+from federation.planning.guard.volumepermit import FREE, OF_TAINTS, VolumePermit
 from federation.scheduling.answers import Due
 from federation.scheduling.attempt import Annotations, SchedulingAttempt
 from federation.scheduling.engine import Decision
@@ -35,6 +35,8 @@ class Proposal:
     volumes: VolumePermit = FREE
     """The volumes that it would leave behind."""
     left: Mapping[str, int | None] = field(default_factory=dict)
+    chosen: Mapping[str, int | None] = field(default_factory=dict)
+    """The placement that the engine chose, before failover limited it."""
     annotations: Annotations = field(default_factory=dict)
     """Annotations to write with the placement."""
     stays: Mapping[str, Stay] = field(default_factory=dict)
@@ -49,6 +51,11 @@ class Proposal:
         """Namespace and name of the object."""
         metadata = self.attempt.federated["metadata"]
         return metadata.get("namespace") or "", metadata["name"]
+
+    @property
+    def wishes(self) -> frozenset[str]:
+        """The inputs of the decision that changed, without those that only say that a cluster is lost or drained."""
+        return frozenset(self.due.comparison.changed) - OF_TAINTS
 
     @property
     def modes(self) -> ClaimModes:

@@ -212,3 +212,24 @@ async def test_the_freeze_of_the_reference_is_accepted() -> None:
     [example] = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
     async with a_world(members=("east",)) as world:
         await world.create(CHANGE_FREEZES, example)
+
+
+async def test_a_move_that_is_frozen_does_not_go_on_while_its_cluster_is_lost() -> None:
+    async with a_world() as world:
+        copies = a_policy({}, schedulingMode="Duplicate")
+        await world.create(
+            PROPAGATION_POLICIES, {**copies, "spec": {**copies["spec"], "placement": [{"cluster": "east"}]}}
+        )
+        await world.create(DEPLOYMENTS, a_deployment("web", 4))
+        await world.until_available("web", 4)
+        await freeze(world, 3600)
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"placement": [{"cluster": "west"}]}})
+        await world.settle()
+        await world.lose("east")
+        await world.pass_time(200)
+        assert await world.members["west"].find(DEPLOYMENTS, "web") is None
+        await world.bring_back("east")
+        await world.pass_time(600)
+        assert await world.replicas("web") == {"east": 4}
+        await world.user.delete(CHANGE_FREEZES, "sale")
+        await world.until_replicas("web", {"west": 4})

@@ -337,6 +337,56 @@ async def test_a_hold_survives_a_restart_and_an_approval_while_the_control_plane
         await world.until_equal(lambda: _count(world, "east"), 0)
 
 
+@pytest.mark.slow("an outage of twenty minutes, for twelve workloads")
+@pytest.mark.parametrize("toleration_s", [0, 300])
+async def test_what_is_held_stays_held_while_its_cluster_is_lost(toleration_s: float) -> None:
+    async with a_world(has_workloads=False, toleration_s=toleration_s) as world:
+        await _fleet(world, _copies("east"), count=12)
+        await world.merge(PROPAGATION_POLICIES, "copies", {"spec": {"placement": [{"cluster": "west"}]}})
+        await world.settle()
+        await world.lose("east")
+        await world.pass_time(600)
+        assert await _count(world, "west") == 0
+        (hold,) = await _holds(world)
+        assert hold["spec"]["count"] == 12
+
+        # All members answer no more, and the one that the policy names is back first.
+        await world.lose(*world.members)
+        await world.pass_time(60)
+        await world.restart()
+        await world.bring_back("west")
+        await world.pass_time(60)
+        assert await _count(world, "west") == 0
+        await world.bring_back("east", "north")
+        await world.pass_time(600)
+        assert (await _count(world, "east"), await _count(world, "west")) == (12, 0)
+        assert [each["metadata"]["uid"] for each in await _holds(world)] == [hold["metadata"]["uid"]]
+        await _approve(world, hold)
+        await world.until_equal(lambda: _count(world, "west"), 12)
+        await world.until_equal(lambda: _count(world, "east"), 0)
+
+
+async def test_a_change_that_is_taken_back_lets_failover_go_on() -> None:
+    async with a_world(has_workloads=False, toleration_s=0) as world:
+        await _fleet(world, a_policy({"east": 1, "north": 1}), count=12)
+        taken_back = await world.user.get(PROPAGATION_POLICIES, "divide", "default")
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": a_policy({"west": 1})["spec"]})
+        await world.settle()
+        await world.lose("east")
+        await world.pass_time(120)
+        assert await _count(world, "west") == 0
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": taken_back["spec"]})
+        await world.until_equal(lambda: _replicas_in(world, "north"), 48)
+        await world.until_equal(lambda: _holds(world), [])
+        await world.bring_back("east")
+
+
+async def _replicas_in(world: World, member: str) -> int:
+    """Return the replicas of all Deployments in the member."""
+    found = (await world.members[member].admin.list(DEPLOYMENTS)).items
+    return sum(each["spec"]["replicas"] for each in found)
+
+
 async def test_an_approval_does_not_cover_what_is_held_later() -> None:
     async with a_world(has_workloads=False) as world:
         await _fleet(world, _copies("east", "north", "west"), count=30)

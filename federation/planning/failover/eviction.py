@@ -74,14 +74,16 @@ def evict(
     return Eviction(placement, _positive(moved), _positive(stays))
 
 
-def without_shares(before: Placement, after: Placement) -> Placement:
-    """Return the decision without the replicas of further clusters, where copies become divided replicas.
+def without_replacements(before: Placement, after: Placement) -> Placement:
+    """Return the decision without what replaces copies that stay: shares of a division, and copies elsewhere.
 
-    The copy that stays is all of the replicas, with their volumes: others would start on empty ones.
+    The copies that stay have the volumes: others would start on empty ones. As many as the decision adds may start.
     """
     if is_divided(before, after):
         return after
-    return {name: count for name, count in after.items() if name in before or count is None}
+    further = [name for name in sorted(after) if name not in before and after[name] is None]
+    added = further[: max(0, len(after) - len(before))]
+    return {name: count for name, count in after.items() if name in before or name in added}
 
 
 def return_batch(

@@ -194,7 +194,8 @@ def way_out(facts: Departure, cluster: str) -> Way:
 
 
 _OF_WISHES = frozenset(("policyContentHash", "policyName", "profileHash"))
-_OF_TAINTS = frozenset(("clusterTaintsHashes", "tolerationsEnded"))
+OF_TAINTS = frozenset(("clusterTaintsHashes", "tolerationsEnded"))
+"""Triggers that a lost or drained cluster changes."""
 
 
 def _is_kept_by_failover(facts: Departure, cluster: str) -> bool:
@@ -202,7 +203,7 @@ def _is_kept_by_failover(facts: Departure, cluster: str) -> bool:
 
     A move that was held before the cluster was tainted stays held: its cause is still there.
     """
-    is_held = cluster in facts.held and bool(facts.changed - _OF_TAINTS)
+    is_held = cluster in facts.held and bool(facts.changed - OF_TAINTS)
     return cluster in facts.evicting and not (cluster in facts.outside or cluster in facts.departed or is_held)
 
 

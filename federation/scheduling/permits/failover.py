@@ -49,7 +49,7 @@ class Failover(Permit):
         """Return the decision less the moves that wait; a completion that waits for its turn waits as a whole."""
         existing = {cluster.name for cluster in proposal.snapshot.clusters if not cluster.is_terminating}
         before = {name: count for name, count in proposal.attempt.current().items() if name in existing}
-        eased = _limited(proposal, before)
+        eased = _limited(replace(proposal, chosen=proposal.decision.placements), before)
         if isinstance(eased, Wait) or not proposal.due.quiet.completes:
             return eased
         # The guard limits mistakes, and a completion is none: the pace limits it.
@@ -126,7 +126,7 @@ def _evicted(proposal: Proposal, before: _Placement, leaving: Sequence[str], rec
     now, decision = proposal.now, proposal.decision
     stays = _stays(proposal, leaving)
     if proposal.volumes.stays:
-        placements = eviction.without_shares(before, decision.placements)
+        placements = eviction.without_replacements(before, decision.placements)
         decision = replace(decision, placements=placements)
         proposal = replace(proposal, decision=decision)
     granted, stays = _granted(proposal, before, leaving, stays)

@@ -2,8 +2,11 @@
 
 A decision that removes an object from clusters goes on, waits a moment, or is held. A PlacementHold lists all held
 moves of one cause and takes the approval; `planning/guard/moves.py` judges. Reference: docs/reference/guard.md.
+Decision: docs/decisions/0281-what-is-held-stays-held.md
 """
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from federation.api import names
@@ -11,13 +14,16 @@ from federation.planning.guard import ledger
 from federation.planning.guard.causes import Mover, blamed_for, causes_of_move
 from federation.planning.guard.deletions import is_deletion
 from federation.planning.guard.earliervolumes import describe_start
+from federation.planning.guard.ledger import Cause
 from federation.planning.guard.losses import held_placement, lost_clusters
 from federation.planning.guard.moves import Annotations, Judged
-from federation.planning.guard.record import held_move
+from federation.planning.guard.record import HeldMove, held_move
 from federation.scheduling.answers import Wait
 from federation.scheduling.chain import Permit
 from federation.scheduling.proposal import Proposal
 from federation.scheduling.volumefacts import permit_of_decision
+
+Placement = Mapping[str, int | None]
 
 
 class VolumesStay(Permit):
@@ -51,19 +57,16 @@ class WithinGuard(Permit):
     def permit(self, proposal: Proposal) -> Proposal | Wait:
         """Let it go on, wait for others of its cause, or be held. What waits for volumes is held wherever it is."""
         attempt, volumes, moves = proposal.attempt, proposal.volumes, proposal.world.moves
-        before, after = _counted(proposal), proposal.decision.placements
+        held = held_move(attempt.federated)
+        before, after = _counted(proposal, held)
         lost = lost_clusters(before, after) | volumes.waits.keys()
         released = _released(proposal)
-        blamed = blamed_for(proposal.due.comparison.changed, before, lost, volumes, moves.options.share)
-        if not blamed:
+        causes = _causes(proposal, frozenset(proposal.due.comparison.changed), before, lost)
+        if not causes:
             moves.withdraw(proposal.key)
             return _with_guarded(proposal, released)
-        policy, type_name = proposal.due.policy, attempt.federated_type.name
-        ref, project = policy.ref, proposal.world.scoped.projects.of(proposal.key[0])
-        owner = project.name if project is not None else ""
-        mover = Mover(ref.namespace, ref.name, policy.profile, type_name, proposal.key[0], owner)
-        sizes = {each: proposal.world.count(each, attempt, policy) for each in causes_of_move(blamed, mover, lost)}
-        needs_approval, held = bool(volumes.waits), held_move(attempt.federated)
+        sizes = {each: proposal.world.count(each, attempt, proposal.due.policy) for each in causes}
+        needs_approval = bool(volumes.waits)
         judged = moves.judge(proposal.key, held, sizes, lost, before, proposal.now, needs_approval=needs_approval)
         if judged.permit is ledger.Permit.GO:
             return _with_guarded(proposal, {**judged.annotations, **released})
@@ -106,13 +109,44 @@ def _released(proposal: Proposal) -> Annotations:
     return {names.HELD_PLACEMENT: held if remaining else None}
 
 
-def _counted(proposal: Proposal) -> dict[str, int | None]:
-    """Return the placement that a decision is compared with.
+def _causes(
+    proposal: Proposal, changed: frozenset[str], before: Placement, lost: AbstractSet[str]
+) -> tuple[Cause, ...]:
+    """Return what a move away from the clusters `lost` counts for, nothing if the guard does not judge it."""
+    world, namespace = proposal.world, proposal.key[0]
+    blamed = blamed_for(changed, before, lost, proposal.volumes, world.moves.options.share)
+    policy, project = proposal.due.policy, world.scoped.projects.of(namespace)
+    mover = Mover(
+        policy.ref.namespace,
+        policy.ref.name,
+        policy.profile,
+        proposal.attempt.federated_type.name,
+        namespace,
+        project.name if project is not None else "",
+    )
+    return tuple(causes_of_move(blamed, mover, lost))
 
-    It has no clusters that leave or have left, unless volumes are there, and of lost and drained ones what remains.
+
+def _counted(proposal: Proposal, held: HeldMove | None) -> tuple[Placement, Placement]:
+    """Return the placements that are compared.
+
+    The one before has no clusters that leave or have left, unless volumes are there, and of lost and drained ones what
+    remains. A move that is held stays held whatever becomes of its clusters: it is compared as if nothing were lost.
     """
     waits, current = proposal.volumes.waits, proposal.attempt.current()
     existing = {cluster.name for cluster in proposal.snapshot.clusters if not cluster.is_terminating} | waits.keys()
+    before = {name: count for name, count in current.items() if name in existing}
+    if held is not None and _is_still_held(proposal, held, before):
+        return before, proposal.chosen
     remains = {name: count for name, count in proposal.left.items() if name not in waits}
-    before = {name: count for name, count in current.items() if name in existing} | remains
-    return {name: count for name, count in before.items() if name not in remains or count != 0}
+    before |= remains
+    counted = {name: count for name, count in before.items() if name not in remains or count != 0}
+    return counted, proposal.decision.placements
+
+
+def _is_still_held(proposal: Proposal, held: HeldMove, before: Placement) -> bool:
+    """Return whether the cause of a held move is still there, without an approval."""
+    if is_deletion(held.cause) or proposal.world.moves.is_approved(held, held.clusters):
+        return False
+    lost = lost_clusters(before, proposal.chosen)
+    return bool(lost and proposal.wishes) and held.cause in _causes(proposal, proposal.wishes, before, lost)

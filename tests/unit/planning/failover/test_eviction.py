@@ -2,7 +2,7 @@
 
 import pytest
 
-from federation.planning.failover.eviction import Eviction, Placement, evict, movable, without_shares
+from federation.planning.failover.eviction import Eviction, Placement, evict, movable, without_replacements
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,8 @@ def test_replicas_that_may_not_leave_take_the_place_of_new_ones() -> None:
 
 
 def test_a_copy_that_stays_with_its_volumes_gets_no_shares_beside_it() -> None:
-    assert without_shares({"east": None}, {"west": 2, "north": 1}) == {}
-    assert without_shares({"east": None, "west": None}, {"west": 2, "north": 1}) == {"west": 2}
-    assert without_shares({"east": 2}, {"west": None}) == {"west": None}
-    assert without_shares({"east": 2}, {"west": 2}) == {"west": 2}, "divided before and after: evict counts them"
+    assert without_replacements({"east": None}, {"west": 2, "north": 1}) == {}
+    assert without_replacements({"east": None, "west": None}, {"west": 2, "north": 1}) == {"west": 2}
+    assert without_replacements({"east": 2}, {"west": None}) == {}
+    assert without_replacements({"east": None}, {"west": None, "north": None}) == {"north": None}, "one is added"
+    assert without_replacements({"east": 2}, {"west": 2}) == {"west": 2}, "divided before and after: evict counts them"
