@@ -51,7 +51,7 @@ class EarlierVolumes:
     starts: str = ""
     """The record of the ordinals' starts that lets the pods find their volumes, "" if it does not matter."""
     clashing: AbstractSet[str] = frozenset()
-    """Clusters with ordinals that another cluster has as well: shares of one StatefulSet cannot use both."""
+    """Clusters whose volumes a share may not find: their ordinals are not known, or another cluster has the same."""
     unknown: AbstractSet[str] = frozenset()
     """Clusters that do not answer and of which nothing is known."""
     is_awaited: bool = False
@@ -106,15 +106,22 @@ def find_volumes(
     unknown: AbstractSet[str] = frozenset(),
     is_awaited: bool = False,
 ) -> EarlierVolumes:
-    """Return where the volumes are; `recorded` are clusters that cannot list claims, and had the object before."""
+    """Return where the volumes are; `recorded` are clusters that cannot list claims, and had the object before.
+
+    A single one has the volumes that the others lack. How several of them share these is not known, so that replicas in
+    one of them may lack those of another.
+    """
     counts: dict[str, int | None] = {}
     for cluster, found in claims.items():
         if found.ordinals:
             counts[cluster] = len(found.ordinals)
         elif found.has_plain:
             counts[cluster] = None
-    counts |= dict.fromkeys(recorded)
+    rest = _rest(federated, claims) if len(recorded) == 1 else None
+    counts |= dict.fromkeys(recorded, rest)
     starts, clashing = _starts(federated, claims)
+    if len(recorded) > 1 and claim_stems_of(federated["spec"]["template"]):
+        clashing |= frozenset(recorded)
     return EarlierVolumes(
         counts=dict(sorted(counts.items())),
         starts=STARTS.text(starts) if starts else "",
@@ -143,6 +150,13 @@ def describe_start(unused: AbstractSet[str], visible: AbstractSet[str], chosen: 
         " would start with empty ones. To use them, let it be placed where they are; to do without them, delete their"
         f" claims there, or: {command}"
     )
+
+
+def _rest(federated: Mapping[str, Any], claims: Mapping[str, ClusterClaims]) -> int | None:
+    """Return how many replicas find their volumes elsewhere than in these claims, None if claims are not counted."""
+    known = sum(len(found.ordinals) for found in claims.values())
+    replicas = dotpaths.get(federated["spec"]["template"], ("spec", "replicas"))
+    return max(0, replicas - known) if known and isinstance(replicas, int) else None
 
 
 def _starts(federated: Mapping[str, Any], claims: Mapping[str, ClusterClaims]) -> tuple[dict[str, int], frozenset[str]]:

@@ -105,7 +105,7 @@ class Departure:
     """Whether the object has no place. Then `before` says where volumes of its name are: the number of replicas that
     find theirs, None for any number."""
     clashing: AbstractSet[str] = frozenset()
-    """Clusters of a start whose volumes no share of the object can use, because another cluster has the same names."""
+    """Clusters of a start whose volumes a share may not find: `EarlierVolumes.clashing`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +151,11 @@ def permit_volumes(facts: Departure) -> VolumePermit:
 def _permit_start(facts: Departure) -> VolumePermit:
     """Return which volumes stay unused while the object starts with empty ones elsewhere.
 
-    What is said in advance, such as `failover.mode: Auto`, is about an object that runs. Only an approval counts here.
+    Replicas that have no place yet would get one elsewhere later, so they count as well. What is said in advance, such
+    as `failover.mode: Auto`, is about an object that runs. Only an approval counts here.
     """
     found = {name: 0 if name in facts.clashing else count for name, count in facts.before.items()}
-    if not any(_starts_empty(name, count, found) for name, count in facts.after.items()):
+    if not _is_short(facts) and not any(_starts_empty(name, count, found) for name, count in facts.after.items()):
         return FREE
     unused = [name for name in sorted(facts.before) if _is_unused(facts, name)]
     return VolumePermit(
@@ -162,6 +163,12 @@ def _permit_start(facts: Departure) -> VolumePermit:
         {name: Way.START for name in unused if name not in facts.approved},
         goes={name: Word.APPROVAL for name in unused if name in facts.approved},
     )
+
+
+def _is_short(facts: Departure) -> bool:
+    """Return whether the decision has no place for some replicas."""
+    counts = facts.after.values()
+    return None not in counts and sum(count or 0 for count in counts) < (facts.wanted or 0)
 
 
 def _starts_empty(cluster: str, count: int | None, found: Mapping[str, int | None]) -> bool:

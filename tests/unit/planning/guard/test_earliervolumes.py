@@ -117,6 +117,26 @@ def test_what_is_only_recorded_counts_for_any_number_and_is_not_unknown() -> Non
     assert found.starts == ""
 
 
+@pytest.mark.parametrize(
+    ("replicas", "recorded", "expected"),
+    [
+        (3, ["north"], {"north": 1, "west": 2}),
+        (2, ["north"], {"north": 0, "west": 2}),
+        (None, ["north"], {"north": None, "west": 2}),
+        (6, ["north", "east"], {"east": None, "north": None, "west": 2}),
+    ],
+)
+def test_a_single_cluster_that_does_not_answer_has_the_volumes_that_the_others_lack(
+    replicas: int | None, recorded: list[str], expected: dict[str, int | None]
+) -> None:
+    sizes = {} if replicas is None else {"replicas": replicas}
+    template = a_template(volumeClaimTemplates=TEMPLATES, **sizes)
+    federated = {"metadata": {}, "spec": {"template": template}}
+    found = find_volumes(federated, {"west": of(1000, 1001)}, recorded=recorded)
+    assert found.counts == expected
+    assert found.clashing == (set(recorded) if len(recorded) > 1 else set())
+
+
 def test_clusters_outside_a_project_are_counted_and_not_named() -> None:
     found = find_volumes(a_federated(), {"north": of(0)}, unknown={"east", "west"})
     note = "it begins where volumes of its name are; whether clusters [east] have volumes of its name is not known"

@@ -176,6 +176,20 @@ def test_an_object_without_a_place_starts_empty_only_if_no_volumes_stay_unused(
     assert approved.approved == set(waits)
 
 
+def test_replicas_without_a_place_would_start_empty_later() -> None:
+    facts = replace(START, before={"east": 2, "west": 1}, after={"east": 2}, wanted=3)
+    assert dict(permit_volumes(facts).waits) == {"west": Way.START}
+    assert permit_volumes(replace(facts, wanted=2)) is FREE, "volumes of replicas that nobody wants any more"
+    assert permit_volumes(replace(facts, before={"east": 2})).waits == {}, "all volumes are used"
+
+
+def test_one_of_two_clusters_of_unknown_ordinals_may_lack_the_volumes_of_the_other() -> None:
+    unknown = frozenset({"east", "north"})
+    facts = replace(START, before={"east": None, "north": None, "west": 1}, clashing=unknown, wanted=4)
+    assert dict(permit_volumes(replace(facts, after={"east": 3, "west": 1})).waits) == {"north": Way.START}
+    assert permit_volumes(replace(facts, after={"east": 1, "north": 2, "west": 1})).waits == {}
+
+
 def test_no_word_in_advance_lets_an_object_without_a_place_start_empty() -> None:
     east = frozenset({"east"})
     said = replace(
