@@ -385,9 +385,10 @@ class Judge:
         return grows and app != "disk" and self._is_copied(app)
 
     def _is_copied(self, app: str) -> bool:
-        policy = on_host(self._world, key_of(PROPAGATION_POLICIES, app))
-        mode = policy["spec"]["schedulingMode"] if policy is not None else "Divide"
-        return mode == "Duplicate" or _is_held_as_copies(federated_of(self._world, app))
+        policy, federated = on_host(self._world, key_of(PROPAGATION_POLICIES, app)), federated_of(self._world, app)
+        if policy is None:  # what it placed as copies stays so
+            return federated is not None and not replicas_by_cluster(federated)
+        return policy["spec"]["schedulingMode"] == "Duplicate" or _is_held_as_copies(federated)
 
     def _wanted_volumes(self, app: str) -> int:
         clusters = len(placed(self._world, app))
