@@ -25,6 +25,15 @@ Yields = Mapping[str, Yield]
 _YIELDS = AnnotationRecord(names.GIVES_WAY, dict[str, Yield])
 
 
+def named_in(namespace: str, title: str) -> str:
+    """Return the title `Kind namespace/name` of a workload for readers of a namespace: without a name if it is another.
+
+    Who reads a workload may not read what it gave way to, and a project has members that know no other namespaces.
+    """
+    kind, _, name = title.partition(" ")
+    return title if name.partition("/")[0] == namespace else f"a {kind} of another namespace"
+
+
 def yields_from(text: str | None) -> dict[str, Yield]:
     """Return the record of an annotation by cluster, {} without one."""
     return _YIELDS.read(text) or {}

@@ -410,6 +410,9 @@ CANARY = "zanzibar"
 """The name of a cluster outside of the project. It is in no text that a member of the project may read."""
 
 
+STATES = ("east", "unavailable clusters", "no node", "drain", "waits in JobQueue", "wave elsewhere has no cluster")
+"""What the texts of all states have."""
+
 NAMESPACES_READ = ("shop", "default")
 ABOUT = "/federation/v1"
 
@@ -510,7 +513,7 @@ async def test_no_text_that_a_member_of_a_project_reads_names_a_cluster_of_other
             await world.pass_time(60)
             async for title, text in readable(world, alice, page):
                 count += title.startswith("200")
-                for each in ("east", "unavailable clusters", "no node", "drain", "waits in JobQueue"):
+                for each in STATES:
                     if each in text:
                         read.setdefault(each, set()).add(title)
                 if CANARY in text:
@@ -521,7 +524,8 @@ async def test_no_text_that_a_member_of_a_project_reads_names_a_cluster_of_other
         taint = {"key": names.TAINT_DRAIN, "effect": "NoExecute", "timeAdded": to_rfc3339(world.clock.now())}
         await world.merge(FEDERATED_CLUSTERS, CANARY, {"spec": {"taints": [taint]}}, namespace="")
         image = {"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}}
-        await world.merge(DEPLOYMENTS, "web", image, namespace="shop")
+        for each in ("web", "held"):
+            await world.merge(DEPLOYMENTS, each, image, namespace="shop")
         await look("is drained")
         await plant_holds(world)
         spec = {"placement": [{"cluster": name, "preferences": {"weight": 2}} for name in names_of_members]}
@@ -538,9 +542,7 @@ async def test_no_text_that_a_member_of_a_project_reads_names_a_cluster_of_other
         if CANARY in events:
             leaks["a watch of Events"] = events
         assert leaks == {}
-        assert read.keys() == {"east", "unavailable clusters", "no node", "drain", "waits in JobQueue"}, (
-            "texts of all states were read"
-        )
+        assert read.keys() == set(STATES), "texts of all states were read"
         assert CANARY in (await root.get("/api/v1/namespaces/default/events")).text, "an administrator reads of it"
         assert count > 400, "most requests were answered"
 
@@ -553,13 +555,18 @@ async def plant(world: World) -> None:
     policy["spec"]["changeRollout"] = {"waves": [{"name": "few", "objects": 1}]}
     policy |= {"kind": "ClusterPropagationPolicy", "metadata": {"name": "all"}}
     await world.create(CLUSTER_PROPAGATION_POLICIES, policy)
+    selectors = [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "held"}]
+    rollout = {"waves": [{"name": "elsewhere", "clusters": [CANARY]}]}
+    policy = a_policy({"east": 1, "north": 1}, resourceSelectors=selectors, rollout=rollout, priority=1)
+    policy |= {"kind": "ClusterPropagationPolicy", "metadata": {"name": "held"}}
+    await world.create(CLUSTER_PROPAGATION_POLICIES, policy)
     override = an_override(CANARY, "/spec/none/such", 1, name="all")
     override |= {"kind": "ClusterOverridePolicy", "metadata": {"name": "all"}}
     await world.create(CLUSTER_OVERRIDE_POLICIES, override)
     budget = {"metadata": {"name": "all"}, "spec": {"maxUnavailable": 1}}
     kind = {"apiVersion": CLUSTER_DISRUPTION_BUDGETS.api_version, "kind": "ClusterDisruptionBudget"}
     await world.create(CLUSTER_DISRUPTION_BUDGETS, {**kind, **budget})
-    for name, cpu in (("web", "100m"), ("huge", "10000"), ("lost", "100m")):
+    for name, cpu in (("web", "100m"), ("held", "100m"), ("huge", "10000"), ("lost", "100m")):
         deployment = a_deployment(name, replicas=2)
         deployment["metadata"]["namespace"] = "shop"
         container = deployment["spec"]["template"]["spec"]["containers"][0]

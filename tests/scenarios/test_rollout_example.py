@@ -51,8 +51,8 @@ async def test_a_canary_that_is_missing_is_replaced_by_the_first_cluster_or_hold
         change["spec"]["template"]["spec"]["containers"][0]["image"] = "shop:3"
         await world.merge(DEPLOYMENTS, "shop", change)
         reason = (
-            "wave canary has no cluster: none of member-9 is among those that the change reaches, member-1, member-2,"
-            " member-3; approve wave remaining to go on without it, or write whenEmpty: TakeFirst in the policy"
+            "wave canary has no cluster: none that it matches is among those that the change reaches, member-1,"
+            " member-2, member-3; approve wave remaining to go on without it, or write whenEmpty: TakeFirst in the policy"
         )
         await world.until_equal(lambda: status_of(world, "message"), reason)
         await world.settle()

@@ -46,7 +46,7 @@ from federation.scheduling.relatedworkloads import placed_in, to_workload
 from federation.scheduling.replay.recorder import InputRecorder
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.worldobjects import ClaimModes
-from federation.scheduling.yields import yields_from
+from federation.scheduling.yields import named_in, yields_from
 
 
 class Unwritten(NamedTuple):
@@ -232,7 +232,11 @@ class Decider:
         if duplicated := duplicate_reason(context.attempt, due):
             head["copiedBecause"] = duplicated
         if gives_way := yields_from((context.federated["metadata"].get("annotations") or {}).get(names.GIVES_WAY)):
-            head["givesWay"] = {cluster: structs.asdict(entry) for cluster, entry in gives_way.items()}
+            namespace = context.key.namespace
+            head["givesWay"] = {
+                cluster: {**structs.asdict(entry), "to": named_in(namespace, entry.to)}
+                for cluster, entry in gives_way.items()
+            }
         if due.ignored_annotations:
             head["ignoredAnnotations"] = due.ignored_annotations
         return Decided(decision, {**head, **to_explanation(decision)}, has_called_plugins)

@@ -12,7 +12,7 @@ from federation.journal.decisions import DecisionRecord, Journal
 from federation.runtime.controller import key_of
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.host import Host
-from federation.scheduling.yields import Yields
+from federation.scheduling.yields import Yields, named_in
 
 
 class Reports:
@@ -27,23 +27,25 @@ class Reports:
     def gives_way(self, federated: Object, count: int, cluster: str, winner: Object) -> None:
         """Emit an Event on both workloads."""
         replicas = to_count(count, "replica")
-        message = f"{replicas} in {cluster} give way to {title(winner)}, which has a higher priority"
+        loses, gains = name_of(federated)[0], name_of(winner)[0]
+        to, of = named_in(loses, title(winner)), named_in(gains, title(federated))
+        message = f"{replicas} in {cluster} give way to {to}, which has a higher priority"
         self._recorder.event(federated, WARNING, EVENT_GIVES_WAY, message)
-        message = f"{replicas} of {title(federated)} give way in {cluster}"
+        message = f"{replicas} of {of} give way in {cluster}"
         self._recorder.event(winner, NORMAL, EVENT_PREEMPTS, message)
 
     async def makes_room(
         self, winner: Object, placed: Mapping[str, int], cluster: str, chosen: Mapping[str, int]
     ) -> None:
         """Record in the journal, for the waiting workload, the workloads that give way to it."""
-        listed = ", ".join(f"{to_count(count, 'replica')} of {who}" for who, count in chosen.items())
+        namespace, name = name_of(winner)
+        listed = ", ".join(f"{to_count(n, 'replica')} of {named_in(namespace, who)}" for who, n in chosen.items())
         explanation = {
             "outcome": EVENT_PREEMPTS,
             "reason": f"in {cluster}, replicas of lower priority give way: {listed}",
             "generation": winner["metadata"].get("generation"),
             "placements": placed,
         }
-        namespace, name = name_of(winner)
         identity = (DEPLOYMENTS.group, DEPLOYMENTS.kind, namespace, name)
         now, text = self._clock.now(), orjson.dumps(explanation)
         await self._journal.append(DecisionRecord(now, *identity, EVENT_PREEMPTS, duration_ms=0.0, explanation=text))
@@ -55,7 +57,11 @@ class Reports:
 
     async def state(self, federated: Object, yields: Yields) -> None:
         """Set the condition of a workload that gave way, if it differs."""
-        parts = [f"{to_count(y.count, 'replica')} in {cluster} to {y.to}" for cluster, y in sorted(yields.items())]
+        namespace, _ = name_of(federated)
+        parts = [
+            f"{to_count(each.count, 'replica')} in {cluster} to {named_in(namespace, each.to)}"
+            for cluster, each in sorted(yields.items())
+        ]
         status, reason = ("True", EVENT_GIVES_WAY) if parts else ("False", EVENT_ROOM_AGAIN)
         key, message = key_of(federated), "; ".join(parts)
         await self._objects.set_condition(key, names.GAVE_WAY, status=status, reason=reason, message=message)

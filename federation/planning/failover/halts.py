@@ -14,12 +14,9 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery import conditions
-from federation.apimachinery.amounts import first_of
 from federation.apimachinery.clock import from_rfc3339, to_rfc3339
 from federation.planning.changehold import Hold
 from federation.planning.clusters.health import is_lost
-
-_NAMED_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +116,7 @@ def _find(states: Sequence[ClusterState], options: HaltOptions) -> Hold | None:
         text = f"all {len(states)} clusters stopped answering within {options.probe_period_s:g} s"
         return Hold(HaltReason.NETWORK, f"{text}: the control plane's own network is the likelier cause")
     if len(lost) > options.share * len(states):
-        named = first_of([state.name for state in lost], _NAMED_MAX)
-        text = f"{len(lost)} of {len(states)} clusters are lost ({named})"
-        return Hold(HaltReason.MAJORITY, f"{text}, more than {options.share:.0%}")
+        # No names: each of the clusters says so, and whoever reads one, or a workload in it, may not know the others.
+        text = f"{len(lost)} of {len(states)} clusters are lost, more than {options.share:.0%}"
+        return Hold(HaltReason.MAJORITY, text)
     return None

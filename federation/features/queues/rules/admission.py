@@ -397,7 +397,8 @@ class _Round:
             self._evictions,
         )
         for victim in choose_victims(candidates, job, option):
-            self._evicted[victim.key] = Eviction(job.key, f"it gave way to {job.key}")
+            named = job.key if victim.namespace == job.namespace else "a job of another namespace"
+            self._evicted[victim.key] = Eviction(job.key, f"it gave way to {named}")
             self._evictions[victim.queue] -= 1
         return any(each.is_leaving or each.key in self._evicted for each in self._in_group[queue.group])
 

@@ -120,6 +120,11 @@ class Job:
     bids: Bids | None = None
     """Its deadline, if it has one."""
 
+    @property
+    def namespace(self) -> str:
+        """Return the namespace of the job, which is that of its JobQueue."""
+        return self.leaf.partition("/")[0]
+
     @cached_property
     def order(self) -> tuple[bool, int, float, str]:
         """Return the sort key within a queue."""

@@ -324,11 +324,11 @@ def _fill(record: Record, wave: Wave, rules: Rules, observed: Mapping[str, Obser
 
 
 def _describe_empty(wave: Wave, record: Record, following: str) -> str:
-    missing = f"none of {', '.join(sorted(wave.clusters)[:5])} is" if wave.clusters else "none that it matches is"
+    """Return what an empty wave waits for. The clusters of its policy may lie outside the project of those who read."""
     reached = ", ".join([name for name, each in sorted(record.clusters.items()) if each.wave][:5])
     return (
-        f"wave {wave.name} has no cluster: {missing} among those that the change reaches, {reached}; approve wave"
-        f" {following} to go on without it, or write whenEmpty: TakeFirst in the policy"
+        f"wave {wave.name} has no cluster: none that it matches is among those that the change reaches, {reached};"
+        f" approve wave {following} to go on without it, or write whenEmpty: TakeFirst in the policy"
     )
 
 

@@ -460,7 +460,7 @@ def test_a_canary_that_leaves_before_its_gate_has_held_holds_the_others() -> Non
     del world.live["a"]
     world.step(10_000)
     assert world.live == {"b": "v1", "c": "v1"}
-    assert world.plan.waits.startswith("wave canary has no cluster: none of a is among")
+    assert world.plan.waits.startswith("wave canary has no cluster: none that it matches is among")
     world.rules = replace(RULES, waves=(replace(CANARY, takes_first=True), Wave("remaining")))
     world.problems.clear()
     world.step()

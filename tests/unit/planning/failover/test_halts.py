@@ -39,7 +39,11 @@ def test_a_majority_or_the_whole_network_halts_evictions(seen: list[ClusterState
     halt = next_halt(None, seen, NOW, OPTIONS)
     assert (halt and halt.reason) == reason
     if halt is not None:
-        text = "all 2 clusters stopped answering within 10 s" if reason is HaltReason.NETWORK else "are lost ("
+        text = (
+            "all 2 clusters stopped answering within 10 s"
+            if reason is HaltReason.NETWORK
+            else "clusters are lost, more than"
+        )
         assert text in halt.message
 
 

@@ -509,7 +509,7 @@ def leaving(limits: Limits | None, *gone: str, budget: Object | None = None) -> 
 
 def test_a_plan_halts_where_the_control_plane_would() -> None:
     """Otherwise a plan promises moves that begin when a user makes something else whole."""
-    majority = "2 of 3 clusters are lost (east, west), more than 50%"
+    majority = "2 of 3 clusters are lost, more than 50%"
     assert leaving(None, "east") == {}
     assert leaving(None, "east", "west") == {"east": majority, "west": majority}
     patient = Limits(failover=FailoverOptions(HaltOptions(share=1.0)))
