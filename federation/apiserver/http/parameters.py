@@ -93,6 +93,8 @@ def to_delete_options(
     options: dict[str, Any] = dict(body) if body else _delete_options_of_query(query)
     if body and body.get("kind") not in (None, "", "DeleteOptions"):
         raise BadRequest(f"the object provided is unrecognized (must be of type DeleteOptions): {body.get('kind')!s}")
+    if body and not isinstance(body.get("apiVersion"), str | None):
+        raise BadRequest("couldn't get version/kind; json parse error: apiVersion must be a string")
     return read_delete_options(options, warnings, user, annotations)
 
 

@@ -6,9 +6,15 @@ The CEL library offers its trees only in this protobuf form. The module reads th
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+
+RESERVED_WORDS: Final = frozenset(
+    {"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"}
+    | {"let", "loop", "package", "namespace", "return", "var", "void", "while"}
+)
+"""Names that CEL does not accept as identifiers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from federation.apiserver.semantics.cel.checkedexpr import Node
+from federation.apiserver.semantics.cel.checkedexpr import RESERVED_WORDS, Node
 from federation.apiserver.semantics.cel.decltypes import DeclType
 
 _UNKNOWN: Final = DeclType("unknown", 1)
@@ -224,7 +224,7 @@ def _times(count: float, cost: float) -> float:
 
 
 def _unescaped(name: str) -> str:
-    if name.startswith("__") and name.endswith("__") and name[2:-2].isalpha():
+    if name.startswith("__") and name.endswith("__") and name[2:-2] in RESERVED_WORDS:
         return name[2:-2]
     for escaped, letter in (("__dot__", "."), ("__dash__", "-"), ("__slash__", "/"), ("__underscores__", "__")):
         name = name.replace(escaped, letter)

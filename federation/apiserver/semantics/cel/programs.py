@@ -26,11 +26,6 @@ from federation.apiserver.semantics.cel.budget import (
 from federation.apiserver.semantics.cel.checkedexpr import Node, parse_checked_expr
 from federation.apiserver.semantics.cel.optionals import find_misplaced_optional
 
-RESERVED_WORDS: Final = frozenset(
-    {"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"}
-    | {"let", "loop", "package", "namespace", "return", "var", "void", "while"}
-)
-"""Names that CEL does not accept as identifiers."""
 _ENVIRONMENTS_MAX: Final = 64
 """Sets of variables whose environments are cached; policies with typed variables have sets of their own."""
 _PLAIN_TYPES: Final = frozenset({"BOOL", "INT", "UINT", "DOUBLE", "NULL", "TIMESTAMP", "DURATION", "TYPE"})

@@ -15,9 +15,9 @@ from typing import Any, Final
 from federation.apimachinery.equality import is_json_equal
 from federation.apimachinery.errors import cause
 from federation.apimachinery.fielderrors import Causes
+from federation.apiserver.semantics.cel.checkedexpr import RESERVED_WORDS
 from federation.apiserver.semantics.cel.programs import (
     OUT_OF_BUDGET,
-    RESERVED_WORDS,
     CompileError,
     EvaluationError,
     Program,

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final
 
-from federation.apiserver.semantics.cel.checkedexpr import Node, parse_checked_expr, walk
+from federation.apiserver.semantics.cel.checkedexpr import RESERVED_WORDS, Node, parse_checked_expr, walk
 from federation.apiserver.semantics.cel.decltypes import DeclType
 from federation.apiserver.semantics.cel.programs import (
-    RESERVED_WORDS,
     CompileError,
     compile_expression,
     format_error_at,

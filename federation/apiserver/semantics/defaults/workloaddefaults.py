@@ -82,6 +82,7 @@ def default_job(obj: Fields) -> None:
         fill(spec, completions=1)
     retries = 6 if spec.get("backoffLimitPerIndex") is None else _INT32_MAX
     fill(spec, parallelism=1, backoffLimit=retries, completionMode="NonIndexed", suspend=False, manualSelector=False)
+    _default_failure_policy(spec)
     fill(spec, podReplacementPolicy="Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
     default_template(spec.setdefault("template", {}))
 
@@ -97,4 +98,13 @@ def default_cron_job(obj: Fields) -> None:
         failedJobsHistoryLimit=1,
     )
     job_spec = spec.setdefault("jobTemplate", {}).setdefault("spec", {})
+    _default_failure_policy(job_spec)
     default_template(job_spec.setdefault("template", {}))
+
+
+def _default_failure_policy(spec: Fields) -> None:
+    """Fill the conditions of a Job's failure policy: one without a status is about a condition that is true."""
+    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
+        for pattern in rule.get("onPodConditions") or ():
+            if not pattern.get("status"):
+                pattern["status"] = "True"

@@ -22,6 +22,8 @@ REF = "#/definitions/"
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _CORE = "io.k8s.api.core.v1."
 
+# Fields whose empty list is refused, while an absent one has a default.
+_KEPT_EMPTY = {"io.k8s.api.autoscaling.v2.HPAScalingRules": frozenset({"policies"})}
 # Structs in Go that are one scalar in JSON.
 _VALUES = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",
@@ -114,7 +116,7 @@ def compile_definition(name: str) -> Schema:
     # A field below may copy this node before it is sealed. The copy shares `properties` and needs these now.
     schema.kind = STRUCT
     fields = _go_fields().get(name) or {}
-    schema.omitted = frozenset(fields.get("omits") or ())
+    schema.omitted = frozenset(fields.get("omits") or ()) - _KEPT_EMPTY.get(name, frozenset())
     # A null says no more than an absent field, and code that reads objects does not expect one.
     schema.zeros = tuple(
         (field, zero)

@@ -1,8 +1,9 @@
 """Bring objects of built-in kinds into the form that Go's decoder and encoder give them.
 
 kube-apiserver decodes an object into Go structs and stores what it encodes from them. So a null is an absent field, an
-empty field that is marked `omitempty` disappears, a field without that mark is always there, and a quantity has its
-canonical text. Members return objects in this form: without it a template would differ from its members' objects.
+empty field that is marked `omitempty` disappears, a field without that mark is always there, and quantities and base64
+have their canonical text. Members return objects in this form: without it a template would differ from its members'
+objects.
 
 Values of unexpected types are left as they are: `validation.py` refuses them. `builtin.py` compiles which fields are
 omitted or written. Pure; changes the object in place. Every write of a built-in kind walks its object here, so the
@@ -11,9 +12,11 @@ common case, an object in canonical form, costs one lookup per field.
 
 from typing import Any
 
+from federation.apimachinery.base64text import to_canonical_base64
 from federation.apimachinery.quantity import to_canonical, to_canonical_milli
 from federation.apiserver.semantics.schema.model import (
     BOOLEAN,
+    BYTES,
     INT_OR_STRING,
     INTEGER,
     LIST,
@@ -37,6 +40,7 @@ _EMPTY: dict[int, tuple[type, ...]] = {
     INT_OR_STRING: (int, str),
     QUANTITY: (int, float, str),
     TIME: (str,),
+    BYTES: (str,),
 }
 """The types of empty values by kind; of `ANY` every type."""
 
@@ -83,7 +87,7 @@ def zero_of(schema: Schema) -> Any:
         zero: dict[str, Any] = {}
         add_zeros(schema, zero)
         return zero
-    return "0" if kind == QUANTITY else "" if kind == STRING else None
+    return "0" if kind == QUANTITY else "" if kind in (STRING, BYTES) else None
 
 
 def _normalize(schema: Schema, value: Any) -> None:
@@ -104,6 +108,7 @@ def _normalize_struct(schema: Schema, obj: dict[str, Any]) -> None:
     fields, omitted = schema.properties, schema.omitted
     dropped: list[str] = []
     quantities: list[str] = []
+    bytes_: list[str] = []
     for name, value in obj.items():
         if value is None or (not value and name in omitted and _is_zero(fields[name], value)):
             dropped.append(name)
@@ -117,10 +122,14 @@ def _normalize_struct(schema: Schema, obj: dict[str, Any]) -> None:
                 _normalize(field, value)
         elif kind == QUANTITY:
             quantities.append(name)
+        elif kind == BYTES:
+            bytes_.append(name)
     for name in dropped:
         del obj[name]
     for name in quantities:
         obj[name] = to_canonical(obj[name])
+    for name in bytes_:
+        obj[name] = to_canonical_base64(obj[name])
 
 
 def _is_zero(schema: Schema, value: Any) -> bool:
@@ -136,6 +145,10 @@ def _normalize_map(values: Schema, obj: dict[str, Any]) -> None:
             canonical = "0" if value is None else to_text(value)
             if canonical is not value:
                 obj[name] = canonical  # replacing a value does not disturb the iteration
+        return
+    if kind == BYTES:
+        for name, value in obj.items():
+            obj[name] = "" if value is None else to_canonical_base64(value)
         return
     has_nulls = False
     for value in obj.values():

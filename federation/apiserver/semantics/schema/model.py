@@ -19,6 +19,7 @@ BOOLEAN: Final = 7
 INT_OR_STRING: Final = 8
 QUANTITY: Final = 9
 TIME: Final = 10
+BYTES: Final = 11
 
 NO_DEFAULT: Final = object()
 
@@ -206,6 +207,8 @@ def _kind_of(schema: Schema) -> int:
         return QUANTITY
     if schema.native and schema.format in {"date-time", "micro-time"}:
         return TIME
+    if schema.native and schema.format == "byte":
+        return BYTES
     if schema.type == "array":
         return LIST
     if schema.type == "object":

@@ -3,13 +3,12 @@
 The texts are those of kube-openapi (custom resources) and of Kubernetes' field errors (built-in kinds).
 """
 
-import base64
-import binascii
 from itertools import islice
 from typing import Any, Final
 
 import orjson
 
+from federation.apimachinery.base64text import decode_base64
 from federation.apimachinery.errors import cause
 from federation.apimachinery.fielderrors import Causes, too_many
 from federation.apimachinery.quantity import INT64_MAX, INT64_MIN
@@ -17,6 +16,7 @@ from federation.apiserver.semantics.schema.formats import has_format, is_micro_t
 from federation.apiserver.semantics.schema.listkeys import duplicates
 from federation.apiserver.semantics.schema.model import (
     BOOLEAN,
+    BYTES,
     INT_OR_STRING,
     INTEGER,
     LIST,
@@ -62,7 +62,9 @@ def has_type(schema: Schema, value: Any) -> bool:
     kind = schema.kind
     type_ = value.__class__
     if kind == STRING:
-        return type_ is str and (schema.format != "byte" or not schema.native or _is_base64(value))
+        return type_ is str
+    if kind == BYTES:
+        return type_ is str and _is_base64(value)
     if kind == INTEGER:
         if type_ is int:
             limit = _INT32_MAX if schema.native and schema.format == "int32" else INT64_MAX
@@ -83,10 +85,9 @@ def has_type(schema: Schema, value: Any) -> bool:
 
 def _is_base64(value: str) -> bool:
     try:
-        base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        # Go's decoder ignores line breaks.
-        return "\n" in value and _is_base64(value.replace("\r", "").replace("\n", ""))
+        decode_base64(value)
+    except ValueError:
+        return False
     return True
 
 

@@ -1,12 +1,12 @@
 """Strategies of ConfigMaps, Secrets and Leases."""
 
 import base64
-import binascii
 import json
 import re
 from collections.abc import Mapping
 from typing import ClassVar
 
+from federation.apimachinery.base64text import decode_base64
 from federation.apimachinery.clock import to_rfc3339_micro
 from federation.apimachinery.fielderrors import Causes, forbidden, immutable, invalid, required, too_long
 from federation.apimachinery.resources import Object
@@ -78,8 +78,8 @@ class SecretStrategy(ImmutableDataStrategy):
         data = obj.get("data") or {}
         for key, value in data.items():
             try:
-                base64.b64decode(value, validate=True)
-            except (binascii.Error, ValueError):
+                decode_base64(value)
+            except ValueError:
                 causes.append(invalid(f"data[{key}]", "<redacted>", "illegal base64 data"))
         causes += _validate_contents(obj, data)
         causes += [

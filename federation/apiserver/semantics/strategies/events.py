@@ -37,6 +37,7 @@ _FIXED = (
 class EventStrategy(Strategy):
     """v1 Event."""
 
+    name_problems = staticmethod(nameformats.path_segment)
     knows_finalizers = False
     allow_create_on_update = True
     names_again = False
@@ -51,6 +52,7 @@ class EventStrategy(Strategy):
 class EventsV1Strategy(Strategy):
     """events.k8s.io/v1 Event: all fields but the series are immutable."""
 
+    name_problems = staticmethod(nameformats.path_segment)
     knows_finalizers = False
     allow_create_on_update = True
     names_again = False

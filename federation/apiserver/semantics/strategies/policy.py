@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from federation.apimachinery import nameformats
 from federation.apimachinery.fielderrors import Causes, forbidden, immutable, invalid
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
@@ -15,6 +16,7 @@ from federation.apiserver.semantics.validation.workloadvalidation import validat
 class PodDisruptionBudgetStrategy(GenerationStrategy):
     """policy/v1 PodDisruptionBudget."""
 
+    name_problems = staticmethod(nameformats.path_segment)
     knows_finalizers = False
     allow_unconditional_update = False
     rules = (Rule("spec.unhealthyPodEvictionPolicy", is_one_of("AlwaysAllow", "IfHealthyBudget")),)

@@ -66,6 +66,7 @@ _NOT_SOURCE = frozenset(
         "volumeAttributesClassName",
     }
 )
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _CLAIM_TEXT = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 )
@@ -88,11 +89,11 @@ class PersistentVolumeClaimStrategy(Strategy):
     def validate_update(self, new: Object, old: Object) -> Causes:
         causes = self.validate(new)
         is_bound = value_at(new, "status.phase") == "Bound"
-        if _fixed_part(new["spec"], old["spec"], is_bound) != _fixed_part(old["spec"], old["spec"], is_bound):
+        if _fixed_part(new, old, is_bound) != _fixed_part(old, old, is_bound):
             causes.append(forbidden("spec", _CLAIM_TEXT))
         elif not causes and _is_below_capacity(new, old):
             causes.append(forbidden("spec.resources.requests.storage", "field can not be less than status.capacity"))
-        return causes
+        return causes + immutable("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
 
     def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
         del old
@@ -267,13 +268,19 @@ def _validate_node_affinity(affinity: Object, field: str) -> Causes:
     return validate_node_selector(selector, field)
 
 
-def _fixed_part(spec: Object, old: Object, is_bound: bool) -> Object:
-    """Return the claim without its mutable fields: an unset volume name; once bound, resources and attributes class."""
-    mutable = {"resources", "volumeAttributesClassName"} if is_bound else frozenset()
-    fixed = {name: value for name, value in spec.items() if name not in mutable}
-    if not old.get("volumeName"):
-        fixed.pop("volumeName", None)
-    return fixed
+def _fixed_part(claim: Object, old: Object, is_bound: bool) -> Object:
+    """Return the spec without its mutable fields: an unset volume or class; once bound, resources and attributes class.
+
+    A claim without a class may get one later, also by a controller when a default class appears.
+    """
+    before = old["spec"]
+    mutable = {"resources", "volumeAttributesClassName"} if is_bound else set()
+    if not before.get("volumeName"):
+        mutable.add("volumeName")
+    annotated = (old["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION)
+    if before.get("storageClassName") is None and annotated in {None, claim["spec"].get("storageClassName")}:
+        mutable.add("storageClassName")
+    return {name: value for name, value in claim["spec"].items() if name not in mutable}
 
 
 def _is_below_capacity(new: Object, old: Object) -> bool:

@@ -8,9 +8,10 @@ from federation.apimachinery import nameformats
 from federation.apimachinery.fielderrors import Causes, duplicate, forbidden, invalid, not_supported, one_of, required
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.cel.admission import environment
+from federation.apiserver.semantics.cel.checkedexpr import RESERVED_WORDS
 from federation.apiserver.semantics.cel.composition import Environment
 from federation.apiserver.semantics.cel.patchtypes import JSON_PATCH_LIST, OBJECT
-from federation.apiserver.semantics.cel.programs import RESERVED_WORDS, CompileError
+from federation.apiserver.semantics.cel.programs import CompileError
 from federation.apiserver.semantics.validation.matchvalidation import (
     FAILURE_POLICIES,
     REINVOCATION_POLICIES,

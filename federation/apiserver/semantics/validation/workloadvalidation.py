@@ -21,15 +21,13 @@ from federation.apimachinery.selectors import compile_label_selector
 from federation.apiserver.semantics.validation.jobvalidation import validate_job_policies
 from federation.apiserver.semantics.validation.networkvalidation import validate_domain_path
 from federation.apiserver.semantics.validation.podvalidation import validate_template
+from federation.apiserver.semantics.validation.schedulevalidation import schedule_problem
 from federation.apiserver.semantics.validation.selectorvalidation import validate_label_selector
 from federation.apiserver.semantics.validation.volumevalidation import validate_claim_spec
 
 Fields = Mapping[str, Any]
 
 _NOT_MATCHING = "`selector` does not match template `labels`"
-_CRON_FIELD = re.compile(r"(\*|\?|[\w]+(-[\w]+)?)(/\d+)?(,(\*|[\w]+(-[\w]+)?)(/\d+)?)*")
-_CRON_RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
-_CRON_DESCRIPTORS = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
 
 
 def validate_deployment(obj: Fields) -> Causes:
@@ -95,6 +93,9 @@ def validate_stateful_set(obj: Fields) -> Causes:
     if strategy.get("type") not in {None, "OnDelete", "RollingUpdate"}:
         causes.append(invalid("spec.updateStrategy", dict(strategy), "must be 'RollingUpdate' or 'OnDelete'"))
     rolling = strategy.get("rollingUpdate") or {}
+    if strategy.get("type") == "OnDelete" and "rollingUpdate" in strategy:
+        text = "only allowed for updateStrategy 'RollingUpdate'"
+        causes.append(invalid("spec.updateStrategy.rollingUpdate", rolling, text))
     causes += non_negative("spec.updateStrategy.rollingUpdate.partition", rolling.get("partition"))
     return causes + non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
 
@@ -191,7 +192,7 @@ def validate_cron_job(obj: Fields) -> Causes:
         causes.append(
             invalid("spec.schedule", schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
         )
-    elif problem := _schedule_problem(schedule):
+    elif problem := schedule_problem(schedule):
         causes.append(invalid("spec.schedule", schedule, problem))
     causes += _validate_time_zone(spec.get("timeZone"), "spec.timeZone")
     causes += one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"))
@@ -289,22 +290,3 @@ def _is_time_zone(name: str) -> bool:
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         return not zoneinfo.available_timezones()
     return True
-
-
-def _schedule_problem(schedule: str) -> str:
-    """Return the problem of a cron expression, "" if it is valid."""
-    if schedule in _CRON_DESCRIPTORS or re.fullmatch(r"@every \S+", schedule):
-        return ""
-    if schedule.startswith("@"):
-        return f"unrecognized descriptor: {schedule}"
-    fields = schedule.split()
-    if len(fields) != 5:
-        return f"expected exactly 5 fields, found {len(fields)}: {fields}"
-    for text, (low, high) in zip(fields, _CRON_RANGES, strict=True):
-        if not _CRON_FIELD.fullmatch(text):
-            return f"failed to parse {text!r}"
-        for number in re.findall(r"(?<![\w/])\d+", text):
-            if not low <= int(number) <= high:
-                side = "below minimum" if int(number) < low else "above maximum"
-                return f"end of range ({number}) {side} ({low if int(number) < low else high}): {text}"
-    return ""

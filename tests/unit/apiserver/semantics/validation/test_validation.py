@@ -22,6 +22,7 @@ from federation.apiserver.semantics.strategies import (
 )
 from federation.apiserver.semantics.strategies import workloads as strategies
 from federation.apiserver.semantics.strategies.base import Strategy
+from federation.apiserver.semantics.validation.schedulevalidation import schedule_problem
 
 Object = dict[str, Any]
 
@@ -458,7 +459,12 @@ def test_invalid_object_of_other_kinds_is_reported(strategy: Strategy, obj: Obje
 
 @pytest.mark.parametrize(
     "schedule",
-    ["* * * * *", "*/5 0-4 1,15 * 1-5", "@daily", "@every 1h", "0 0 * JAN MON", "0 12 ? * 1#2".replace("#2", "")],
+    [
+        *("* * * * *", "*/5 0-4 1,15 * 1-5", "@daily", "@every 1h", "@every 1h30m", "0 0 * JAN MON", "0 12 ? * 1"),
+        # What robfig/cron accepts, although it says nothing or too much.
+        *("*/70 * * * *", "+5 * * * *", "05 * * * *", ", * * * *", "1,,2 * * * *", "*-5 * * * *", "5/10 * * * *"),
+        *(" 0  0 31 2 * ", "10-30/5 * * * mon-fri", "0 0 1 jan-mar *", "*/1000000000 * * * *"),
+    ],
 )
 def test_valid_schedules_are_accepted(schedule: str) -> None:
     obj = {
@@ -466,6 +472,30 @@ def test_valid_schedules_are_accepted(schedule: str) -> None:
         "spec": {"schedule": schedule, "jobTemplate": {"spec": {"template": A_JOB_TEMPLATE}}},
     }
     assert errors_of(batch.CronJobStrategy(), obj) == []
+
+
+@pytest.mark.parametrize(
+    ("schedule", "problem"),
+    [
+        ("0 0 * * 7", "end of range (7) above maximum (6): 7"),
+        ("0 0 0 * *", "beginning of range (0) below minimum (1): 0"),
+        ("0 0 L * *", "failed to parse int from L: 'L' is not a number"),
+        ("JAN * * * *", "failed to parse int from JAN: 'JAN' is not a number"),
+        ("0 0 * * mon#1", "failed to parse int from mon#1: 'mon#1' is not a number"),
+        ("5-1 * * * *", "beginning of range (5) beyond end of range (1): 5-1"),
+        ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
+        ("*/5/5 * * * *", "too many slashes: */5/5"),
+        ("*/0 * * * *", "step of range should be a positive number: */0"),
+        ("*/x * * * *", "failed to parse int from */x: 'x' is not a number"),
+        ("1/-5 * * * *", "negative number (-5) not allowed: 1/-5"),
+        ("* * * * * *", "expected exactly 5 fields, found 6: ['*', '*', '*', '*', '*', '*']"),
+        ("@reboot", "unrecognized descriptor: @reboot"),
+        ("99999999999 * * * *", "failed to parse int from 99999999999: value out of range"),
+        ("@every day", "failed to parse duration @every day: 'day' is not a duration such as 1m30s or 250ms"),
+    ],
+)
+def test_schedules_that_no_member_can_parse_are_refused(schedule: str, problem: str) -> None:
+    assert schedule_problem(schedule) == problem
 
 
 @pytest.mark.parametrize(
