@@ -48,6 +48,11 @@ class QueueingHint:
 NO_CLUSTER_CHANGE = QueueingHint()
 """For objects that need another change: of a policy, a profile or a plugin."""
 ANY_CLUSTER_CHANGE = QueueingHint(other=ClusterChange.ANY)
+FOR_ALL = ClusterChange.MEMBERSHIP | ClusterChange.LABELS | ClusterChange.TAINTS | ClusterChange.API_TYPES
+"""Changes that are part of every object's triggers. Readiness counts only for policies that follow joining clusters;
+the other changes count only for unschedulable objects."""
+AT_GATE = QueueingHint(other=FOR_ALL | ClusterChange.TERMINATION)
+"""For objects that wait at a gate, which may let go on what an administrator sends away from a cluster."""
 
 
 _REPORT_AWAITED = timedelta(seconds=30)

@@ -116,6 +116,14 @@ class Quotas:
             return self.forget(namespace, key)
         return ledger.report(key, claim, revision_of(federated))
 
+    def finish(self, key: Hashable, federated: Mapping[str, Any], type_: FederatedType) -> None:
+        """Count what an object has when members have followed its last decision."""
+        namespace = str(federated["metadata"].get("namespace") or "")
+        ledger, claim = self._ledgers.get(namespace), _held(federated, type_)
+        if ledger is not None and claim is not None:
+            ledger.remove(key)
+            ledger.report(key, Claim(claim.may), revision_of(federated))
+
     def forget(self, namespace: str, key: Hashable) -> bool:
         """Remove an object that is gone, or has no pods; return whether that changed anything."""
         self._short.get(namespace, set()).discard(key)

@@ -31,11 +31,9 @@ from federation.scheduling.framework.types import ClusterChange, ReplicasStrateg
 from federation.scheduling.policyreferences import reference_warnings
 from federation.scheduling.policyspec import Policy, PolicyRef, compile_policy
 from federation.scheduling.policywarnings import policy_warnings, profile_warnings
+from federation.scheduling.queueinghints import FOR_ALL
 from federation.scheduling.relatedworkloads import to_workload
 
-_FOR_ALL = ClusterChange.MEMBERSHIP | ClusterChange.LABELS | ClusterChange.TAINTS | ClusterChange.API_TYPES
-"""Changes that are part of every object's triggers. Readiness counts only for policies that follow joining clusters;
-the other changes count only for unschedulable objects."""
 BY_POLICY = "schedule/policy"
 """The index of federated objects by the policy that their labels name."""
 LEFT = "schedule/left"
@@ -99,12 +97,15 @@ class EventHandlers:
             change = self._cache.clusters.remove(name)
         unschedulable = self._cache.unschedulable
         if change:
-            self._enqueue_many(unschedulable.mark_retry_on(name, change))
+            marked = unschedulable.mark_retry_on(name, change)
+            if not change & FOR_ALL:
+                self._enqueue_many(marked)
             # Reports of members are batched for unplaced replicas, which most reports do not help.
             after_s = 0.0 if change & ~REPORTED else self._reports_wait_s
             self._enqueue_many(self._cache.unplaced.mark_retry_on(name, change), after_s=after_s)
-        if change & _FOR_ALL:
-            self._enqueue_many(key for key in self._objects.all_keys() if key not in unschedulable)
+        if change & FOR_ALL:
+            others = (key for key in self._objects.all_keys() if key not in unschedulable)
+            self._enqueue_many((*marked, *others))
         elif change & ClusterChange.READINESS:
             self._on_readiness(name)
 
@@ -240,7 +241,8 @@ class EventHandlers:
         self._enqueue_many(listed)
 
     def _enqueue_many(self, keys: Iterable[Key], *, after_s: float = 0.0) -> None:
-        for key in keys:
+        # In the order of plans: what is decided first has the choice.
+        for key in sorted(keys):
             self._enqueue(key, after_s=after_s, priority=queue_priority(self._cache.priority_of(key), BULK))
 
 

@@ -38,7 +38,13 @@ from federation.scheduling.explain import digest_of_failure
 from federation.scheduling.healthgaps import describe, plan_marks
 from federation.scheduling.pendingreplicas import has_unplaced_replicas
 from federation.scheduling.proposal import Proposal
-from federation.scheduling.queueinghints import ANY_CLUSTER_CHANGE, NO_CLUSTER_CHANGE, QueueingHint, return_hint_for
+from federation.scheduling.queueinghints import (
+    ANY_CLUSTER_CHANGE,
+    AT_GATE,
+    NO_CLUSTER_CHANGE,
+    QueueingHint,
+    return_hint_for,
+)
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.triggers import IGNORED_PLUGINS
 
@@ -90,9 +96,8 @@ class Reconciler:
         snapshot = self._cache.scoped.of(federated)
         is_plugin_back = self._requeueing.is_plugin_back(context)
         returns, completion = self._decider.returns(context)
-        homes = frozenset(name for name, count in returns.allowed.items() if count)
         assessment = self._decider.assess(
-            context, snapshot, is_plugin_back=is_plugin_back, homes=homes, completes=completion.is_due
+            context, snapshot, is_plugin_back=is_plugin_back, homes=returns.homes, completes=completion.is_due
         )
         if not isinstance(assessment, Due):
             self._withdraw(key)
@@ -111,7 +116,7 @@ class Reconciler:
                 self._cache.unschedulable.mark_retry((context.key,))
                 return Result(assessment.after_s)
             case Wait():
-                await self._fail(context, assessment)
+                await self._fail(context, assessment, hint=AT_GATE)
             case Leave():
                 await self._queued.leave(context, assessment)
             case Deferred():

@@ -27,6 +27,11 @@ class Returns:
     allowed: Mapping[str, int] = field(default_factory=dict)
     wait_s: float | None = None
 
+    @property
+    def homes(self) -> frozenset[str]:
+        """The clusters that replicas may return to now."""
+        return frozenset(name for name, count in self.allowed.items() if count)
+
 
 def may_return(returning: Returning | None, *, has_state: bool, clusters: int, clusters_max: int | None) -> bool:
     """Return whether an object that is in so many clusters may return to those that it left when they were lost.

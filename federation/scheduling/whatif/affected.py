@@ -22,6 +22,7 @@ from federation.api.resources import (
 )
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import NAMESPACES, GroupKind, Object
+from federation.planning.federatedobject.heldback import held_back, is_held
 from federation.planning.federatedobject.objectindex import policies_named
 from federation.planning.federatedobject.placements import placement_of
 from federation.planning.overrides.policymatching import selected_types
@@ -29,6 +30,7 @@ from federation.planning.projects.projectindex import compile_project, namespace
 from federation.scheduling.engine import Outcome
 from federation.scheduling.framework.types import ClusterChange
 from federation.scheduling.snapshot import compare, to_cluster
+from federation.scheduling.whatif.holding import SUSPENSIONS
 from federation.scheduling.whatif.state import CONTEXT, OVERRIDES, PROPAGATION, CompiledState, ObjectChange, ObjectSet
 from federation.scheduling.workloadspreads import SpreadCompiler, SpreadIndex
 
@@ -48,6 +50,12 @@ def is_unschedulable(federated: Mapping[str, Any]) -> bool:
     return condition.get("status") == "False" and not is_limited
 
 
+def waits_for_quota(federated: Mapping[str, Any]) -> bool:
+    """Return whether a quota may keep the object from all that it wants."""
+    condition = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED) or {}
+    return condition.get("reason") == Outcome.QUOTA_EXCEEDED or any(map(is_held, held_back(federated).values()))
+
+
 def affected_objects(objects: ObjectSet, changes: Iterable[ObjectChange], state: CompiledState) -> list[Object]:
     """Return the federated objects that changes of clusters, policies, profiles, webhooks and types affect."""
     predicates = [_predicate(change, state) for change in changes if affects_others(change)]
@@ -58,12 +66,14 @@ def affected_objects(objects: ObjectSet, changes: Iterable[ObjectChange], state:
 
 def affects_others(change: ObjectChange) -> bool:
     """Return whether the change may affect federated objects besides its own."""
-    return change.resource in (*CONTEXT, *_HOLDING_MOVES)
+    return change.resource in (*CONTEXT, *_HOLDING_MOVES, *SUSPENSIONS)
 
 
 def _predicate(change: ObjectChange, state: CompiledState) -> Predicate:
     if change.resource in _HOLDING_MOVES:
         return _everything
+    if change.resource in SUSPENSIONS:
+        return lambda federated: bool(held_back(federated))
     if change.resource == FEDERATED_CLUSTERS:
         return _everything if _affects_all(change) else is_unschedulable
     if change.resource in (FEDERATED_RESOURCE_QUOTAS, JOB_QUEUES):

@@ -5,76 +5,47 @@ Changed source objects use the federate controller's planner, member objects the
 `pipelinerun.py` for one object.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import (
-    CLUSTER_OVERRIDE_POLICIES,
-    CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_CLUSTERS,
     FEDERATED_OBJECTS,
-    OVERRIDE_POLICIES,
-    PROPAGATION_POLICIES,
-    SCHEDULING_PROFILES,
 )
-from federation.apimachinery.resources import NAMESPACES, Resource
-from federation.planning.federatedobject import builder, eligibility, naming, pendingcontrollers
-from federation.planning.overrides.errors import OverrideError
-from federation.planning.overrides.policymatching import idle_controllers, subject_of_federated
-from federation.planning.rendering.memberobject import divided_replicas
-from federation.planning.rendering.retention import is_replicas_retained
-from federation.scheduling.answers import Deferred, Due, Skipped, Wait
+from federation.apimachinery.resources import NAMESPACES
+from federation.planning.federatedobject import builder, eligibility, naming
+from federation.planning.federatedobject.placements import Name
+from federation.planning.overrides.policymatching import idle_controllers
 from federation.scheduling.chain import Chain
-from federation.scheduling.divisibility import duplicate_reason
-from federation.scheduling.engine import Outcome
-from federation.scheduling.explain import to_explanation
 from federation.scheduling.framework.registry import PluginRegistry
-from federation.scheduling.framework.types import Exchange, SchedulingMode
+from federation.scheduling.framework.types import Exchange
 from federation.scheduling.hostlimits import Limits
 from federation.scheduling.podrequest import request_of
 from federation.scheduling.snapshot import Snapshot, to_cluster
-from federation.scheduling.whatif.affected import affected_objects
-from federation.scheduling.whatif.consequences import costs_of, lost_at_worst
+from federation.scheduling.whatif.affected import affected_objects, waits_for_quota
 from federation.scheduling.whatif.followerchanges import FollowerChanges
-from federation.scheduling.whatif.pipelinerun import PipelineRun, reason_of, resume_pipeline, run_pipeline
+from federation.scheduling.whatif.objectplans import Subject, to_object_plan
+from federation.scheduling.whatif.pipelinerun import PipelineRun, resume_pipeline, run_pipeline
 from federation.scheduling.whatif.plannedholds import planned_holds
 from federation.scheduling.whatif.planresult import (
     Action,
     ClusterResource,
-    MemberObject,
     ObjectPlan,
     Plan,
     StrandedCluster,
 )
-from federation.scheduling.whatif.rendered import member_objects_of, to_rows, to_waves, unplaced_of
+from federation.scheduling.whatif.rendered import member_objects_of
 from federation.scheduling.whatif.state import OVERRIDES, CompiledState, ObjectChange, ObjectSet
+from federation.scheduling.worldobjects import name_of
 
 _PARTNER_ROUNDS_MAX = 8
 """Workloads that follow each other in a longer chain are not computed to its end."""
 ORDER_WARNING = "computed as one step"
 """The beginning of the warning about changes that were planned together."""
-_OUTCOMES: Mapping[type, str] = {
-    Deferred: "Deferred",
-    Wait: "Stuck",
-    Skipped: "Untouched",
-    Due: "Due",
-    type(None): "NoneType",
-}
-"""Outcomes of objects without a decision, as explanations have them; plan files keep them."""
-
-
-class _Subject(NamedTuple):
-    """A federated object before the changes, and its `desired` version before it runs; None when there is none."""
-
-    type_: FederatedType
-    before: Mapping[str, Any] | None
-    desired: Mapping[str, Any] | None
-    problems: Sequence[str] = ()
-    is_named: bool = False
-    """Whether its source is one of the changes; its result is then always reported."""
 
 
 def compute(
@@ -112,12 +83,15 @@ def compute(
     for key, type_ in followers.affected():
         run = runs.get(key)
         if key not in runs and (held := after.get(FEDERATED_OBJECTS, *key)) is not None:
-            subjects[key], run = _Subject(type_, held, held), PipelineRun(held, type_, is_unschedulable=False)
+            subjects[key], run = Subject(type_, held, held), PipelineRun(held, type_, is_unschedulable=False)
         if run is not None and followers.follow(run):
             runs[key] = yield from resume_pipeline(run, state, now=now)
-    objects = [
-        _plan(subject, runs.get(key), state, now, is_explained=is_explained) for key, subject in subjects.items()
-    ]
+    to_plan = partial(to_object_plan, state=state, now=now, is_explained=is_explained)
+    plans = {key: to_plan(subject, runs.get(key)) for key, subject in subjects.items()}
+    for key in _waiting_for_quota(subjects, runs, plans, after, state):
+        runs[key] = yield from run_pipeline(subjects[key].desired or {}, subjects[key].type_, state, now=now)
+        plans[key] = to_plan(subjects[key], runs[key])
+    objects = list(plans.values())
     if len(deciding := [change for change in requested if change.resource not in OVERRIDES]) > 1:
         problems += _order_warning(deciding, objects)
     reported = [obj for obj in objects if obj.action is not Action.NONE or obj.reason or obj.problems or obj.unplaced]
@@ -133,7 +107,7 @@ def compute(
 
 
 def _run_partners(
-    subjects: dict[tuple[str, str], _Subject],
+    subjects: dict[tuple[str, str], Subject],
     runs: dict[tuple[str, str], PipelineRun | None],
     after: ObjectSet,
     state: CompiledState,
@@ -154,7 +128,7 @@ def _run_partners(
         for key in sorted(concerned):
             held = after.get(FEDERATED_OBJECTS, *key)
             type_ = state.type_of(held["spec"]["template"]) if held is not None else None
-            subject = subjects.get(key) or (_Subject(type_, held, held) if type_ is not None else None)
+            subject = subjects.get(key) or (Subject(type_, held, held) if type_ is not None else None)
             if subject is None or subject.desired is None:
                 continue
             subjects[key] = subject
@@ -163,6 +137,35 @@ def _run_partners(
             moved.append(key)
         if not moved:
             return
+
+
+def _waiting_for_quota(
+    subjects: dict[Name, Subject],
+    runs: Mapping[Name, PipelineRun | None],
+    plans: Mapping[Name, ObjectPlan],
+    after: ObjectSet,
+    state: CompiledState,
+) -> Iterator[Name]:
+    """Yield the objects that may go on with what others give up of a quota, once members have followed."""
+    namespaces = {key[0] for key in subjects if key[0] in state.quotas}
+    if not namespaces:
+        return
+    for key, run in runs.items():
+        if run is None:
+            state.quotas.forget(key[0], key)
+        elif not any(row.held for row in plans[key].rows):
+            state.quotas.finish(key, run.federated, run.type_)
+    others = {name_of(each): each for each in after.federated() if waits_for_quota(each)}
+    for key in sorted({*runs, *others}):
+        run = runs.get(key)
+        if key[0] not in namespaces or (key in runs and (run is None or not run.is_short)):
+            continue
+        if key not in subjects:
+            held = others[key]
+            if (type_ := state.type_of(held["spec"].get("template") or {})) is None:
+                continue
+            subjects[key] = Subject(type_, held, held)
+        yield key
 
 
 def _removal_warning(change: ObjectChange) -> str:
@@ -195,9 +198,9 @@ def _subjects(
     problems: list[str],
     *,
     is_everything: bool,
-) -> dict[tuple[str, str], _Subject]:
+) -> dict[tuple[str, str], Subject]:
     """Return the federated objects to compute, by namespace and name; objects of changed sources first."""
-    subjects: dict[tuple[str, str], _Subject] = {}
+    subjects: dict[tuple[str, str], Subject] = {}
     for change in changes:
         type_ = state.types.get(change.resource.group_kind)
         if type_ is not None and type_.resource.plural == change.resource.plural:
@@ -206,17 +209,17 @@ def _subjects(
             subjects[change.namespace, name] = _subject_of_source(change, type_, held, state, problems)
     deleted_namespaces = {change.name for change in changes if change.resource == NAMESPACES and change.after is None}
     others = after.federated() if is_everything else affected_objects(after, changes, state)
-    # In a fixed order, because the replicas of one object are no longer free for the next.
-    for federated in sorted(others, key=_key):
-        key, type_ = _key(federated), state.type_of(federated["spec"].get("template") or {})
+    # In the order of decisions, because the replicas of one object are no longer free for the next.
+    for federated in sorted(others, key=partial(_turn, state)):
+        key, type_ = name_of(federated), state.type_of(federated["spec"].get("template") or {})
         if type_ is not None and key not in subjects and not federated["metadata"].get("deletionTimestamp"):
-            subjects[key] = _Subject(type_, federated, None if key[0] in deleted_namespaces else federated)
+            subjects[key] = Subject(type_, federated, None if key[0] in deleted_namespaces else federated)
     return subjects
 
 
-def _key(federated: Mapping[str, Any]) -> tuple[str, str]:
-    metadata = federated["metadata"]
-    return metadata.get("namespace") or "", metadata["name"]
+def _turn(state: CompiledState, federated: Mapping[str, Any]) -> tuple[int, Name]:
+    policy = state.policies.policy_of(federated)
+    return -(policy.priority if policy is not None else 0), name_of(federated)
 
 
 def _subject_of_source(
@@ -225,160 +228,24 @@ def _subject_of_source(
     held: Mapping[str, Any] | None,
     state: CompiledState,
     problems: list[str],
-) -> _Subject:
+) -> Subject:
     """Return the federated object of a source that is created, changed or deleted."""
     source = change.after
     if source is None:
         orphans = ((held or {}).get("metadata", {}).get("annotations") or {}).get(names.ORPHAN)
         problems = [f"its objects stay in the members: annotation {names.ORPHAN}={orphans}"] if orphans else []
-        return _Subject(type_, held, None, problems, is_named=True)
+        return Subject(type_, held, None, problems, is_named=True)
     if reason := eligibility.exclusion(source):
         problems.append(f"{change}: not federated, because {reason}")
-        return _Subject(type_, held, held, is_named=True)
+        return Subject(type_, held, held, is_named=True)
     if held is None:
         made = builder.build(source, type_, idle=idle_controllers(state.bindings, source))
         metadata = {**made["metadata"], "resourceVersion": "0", "generation": 1}
-        return _Subject(type_, None, {**made, "metadata": metadata}, is_named=True)
+        return Subject(type_, None, {**made, "metadata": metadata}, is_named=True)
     patch = builder.plan_update(source, held, type_, idle=idle_controllers(state.bindings, source, held))
     run = PipelineRun(held, type_, is_unschedulable=False)
     run.apply(patch)
-    return _Subject(type_, held, run.federated, is_named=True)
-
-
-def _plan(
-    subject: _Subject, run: PipelineRun | None, state: CompiledState, now: datetime, *, is_explained: bool
-) -> ObjectPlan:
-    """Compare one object before and after. Without a change of placement or overrides nothing is rendered."""
-    type_, before = subject.type_, subject.before
-    after = run.federated if run is not None else None
-    old: dict[str, MemberObject] = {}
-    new: dict[str, MemberObject] = {}
-    if before is None or after is None or after["spec"] != before["spec"]:
-        old, new = member_objects_of(before, type_), member_objects_of(after, type_)
-    if run is not None and (waits_for := _pending(run.federated)):
-        run.add_problem(f"its member objects stay unchanged: it waits for {waits_for}")
-        new = old
-    retained = type_.paths.replicas_spec if after is not None and is_replicas_retained(after) else ()
-    waiting = run.decision.waiting if run is not None and run.decision is not None else {}
-    rows = to_rows(old, new, state.cluster_objects, retained, waiting)
-    rows = state.holding.annotate(rows, before, after, type_, now, held=run.held if run is not None else {})
-    either: Mapping[str, Any] = after or before or {}
-    template = (either.get("spec") or {}).get("template") or {}
-    metadata = either.get("metadata") or {}
-    action = _action(old, new, has_changed=any(row.is_changed for row in rows), is_gone=run is None)
-    waves = to_waves(after, type_, rows, state.cluster_objects)
-    is_divided = all(divided_replicas(side, type_) for side in (before, after) if side is not None)
-    return ObjectPlan(
-        type_.resource,
-        str(metadata.get("namespace") or ""),
-        str((template.get("metadata") or {}).get("name") or ""),
-        action,
-        rows,
-        unplaced=_unplaced(run, type_),
-        unplaced_before=unplaced_of(before, type_),
-        waiting=sum(waiting.values()),
-        is_stuck=run is not None and _is_stuck(run),
-        waits=run.assessment.message if run is not None and isinstance(run.assessment, Wait) else "",
-        reason=_reason(action, run, is_named=subject.is_named),
-        problems=[*subject.problems, *(run.problems if run is not None else ())],
-        federated_name=str(metadata.get("name") or ""),
-        waves=[(wave, clusters) for wave, clusters, _ in waves],
-        based_on=_based_on(run, state) if run is not None else (),
-        explanation=_explanation(run) if is_explained and run is not None else None,
-        lost=lost_at_worst(type_.resource, rows, [wave[:2] for wave in waves], is_divided=is_divided),
-        costs=costs_of(rows, state.clusters.snapshot().by_name, type_) if action is not Action.NONE else {},
-        approvals=[wave for wave, _, needs_approval in waves if needs_approval],
-        alternatives=run.alternatives if run is not None else (),
-        stays=run.permitted.stays if run is not None and run.permitted is not None else {},
-    )
-
-
-def _based_on(run: PipelineRun, state: CompiledState) -> list[tuple[Resource, str, str]]:
-    """Return the policies and the profile that the object's new state depends on."""
-    found: list[tuple[Resource, str, str]] = []
-    if run.attempt is not None and (ref := run.attempt.ref) is not None:
-        found.append((PROPAGATION_POLICIES if ref.namespace else CLUSTER_PROPAGATION_POLICIES, *ref))
-        if run.attempt.policy is not None and run.attempt.policy.profile:
-            found.append((SCHEDULING_PROFILES, "", run.attempt.policy.profile))
-    try:
-        references = state.bindings.references(subject_of_federated(run.federated))
-    except OverrideError:
-        references = []  # The run has reported the invalid label.
-    for reference in references:
-        resource = OVERRIDE_POLICIES if reference.namespace else CLUSTER_OVERRIDE_POLICIES
-        found.append((resource, reference.namespace, reference.name))
-    return found
-
-
-def _is_stuck(run: PipelineRun) -> bool:
-    if run.decision is not None:
-        return not run.decision.is_success
-    return isinstance(run.assessment, Wait)
-
-
-def _unplaced(run: PipelineRun | None, type_: FederatedType) -> int:
-    """Return the number of unplaced replicas, also of an unschedulable object."""
-    if run is None:
-        return 0
-    decision = run.decision
-    if decision is None or decision.is_success or decision.unit.mode is not SchedulingMode.DIVIDE:
-        return unplaced_of(run.federated, type_)
-    placed = sum(count or 0 for count in decision.unit.current.values())
-    return max(0, (decision.unit.desired_replicas or 0) - placed)
-
-
-def _action(
-    old: Mapping[str, MemberObject], new: Mapping[str, MemberObject], *, has_changed: bool, is_gone: bool
-) -> Action:
-    if not has_changed:
-        return Action.NONE
-    if not old:
-        return Action.CREATE
-    if new:
-        return Action.CHANGE
-    return Action.DELETE if is_gone else Action.WITHDRAW
-
-
-def _reason(action: Action, run: PipelineRun | None, *, is_named: bool) -> str:
-    """Return the reason of the object's new placement, or that it was scheduled again with the same result."""
-    if run is None:
-        return ""
-    decision = run.decision
-    if action is Action.NONE and decision is not None and decision.outcome is Outcome.SCHEDULED:
-        if decision.shortage or decision.waiting:
-            return decision.reason
-        if run.permitted is not None and run.permitted.stays:
-            stays = (f"replicas stay in cluster {name}: {stay.message}" for name, stay in run.permitted.stays.items())
-            return "; ".join(stays)
-        unit = decision.unit
-        prefers = unit.avoid_disruption and unit.mode is SchedulingMode.DIVIDE
-        keeps = ", which its policy prefers (avoidDisruption)" if prefers else ""
-        return f"scheduled again, with the same result{keeps}"
-    if run.follows and action is not Action.NONE and isinstance(run.assessment, Skipped | None):
-        return run.follows
-    if isinstance(run.assessment, Skipped) and not is_named:
-        return ""
-    return reason_of(run)
-
-
-def _explanation(run: PipelineRun) -> Mapping[str, Any]:
-    ref = run.attempt.ref if run.attempt is not None else None
-    policy = {"namespace": ref.namespace, "name": ref.name} if ref is not None else None
-    if run.decision is None:
-        return {"policy": policy, "outcome": _OUTCOMES[type(run.assessment)], "reason": reason_of(run)}
-    because = run.assessment.comparison.changed if isinstance(run.assessment, Due) else ()
-    explanation: dict[str, Any] = {"policy": policy, "because": because}
-    if isinstance(run.assessment, Due) and run.attempt is not None:
-        explanation["copiedBecause"] = duplicate_reason(run.attempt, run.assessment)
-    return explanation | to_explanation(run.decision)
-
-
-def _pending(federated: Mapping[str, Any]) -> str:
-    try:
-        stages = pendingcontrollers.pending_stages(federated)
-    except pendingcontrollers.PipelineError as error:
-        return str(error)
-    return ", ".join(name for stage in stages for name in stage)
+    return Subject(type_, held, run.federated, is_named=True)
 
 
 def _cluster_resources(snapshot: Snapshot, objects: Iterable[ObjectPlan]) -> list[ClusterResource]:

@@ -3,7 +3,7 @@
 A plan shows what is decided without them, as that is what happens once they end.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -19,13 +19,15 @@ from federation.api.resources import (
 )
 from federation.apimachinery.dotpaths import Path
 from federation.apimachinery.resources import Object, Resource
+from federation.planning.federatedobject.heldback import UPDATE_WAITS, held_back, is_held
 from federation.planning.freezes.changefreeze import Change
 from federation.planning.freezes.freezeindex import FreezeIndex
 from federation.planning.freezes.suspension import Suspension, compile_suspension, find_suspended
 from federation.planning.rendering.imposed import changes_imposed
 from federation.scheduling.whatif.planresult import MemberObject, MemberPlan
 
-HOLDING = (CHANGE_FREEZES, DELIVERY_SUSPENSIONS, CLUSTER_DELIVERY_SUSPENSIONS, CLUSTER_DISRUPTION_BUDGETS)
+SUSPENSIONS = (DELIVERY_SUSPENSIONS, CLUSTER_DELIVERY_SUSPENSIONS)
+HOLDING = (CHANGE_FREEZES, *SUSPENSIONS, CLUSTER_DISRUPTION_BUDGETS)
 """The kinds that hold changes. Where they hold nothing, decisions do not depend on them."""
 FORESEEN = (CLUSTER_TAINT_POLICIES, REMEDIES)
 """The kinds whose changes lead to others after a while."""
@@ -39,9 +41,7 @@ class Holding:
         for each in objects.get(CHANGE_FREEZES, ()):
             self.freezes.put(each)
         self._suspensions: list[Suspension] = [
-            compile_suspension(each)
-            for resource in (DELIVERY_SUSPENSIONS, CLUSTER_DELIVERY_SUSPENSIONS)
-            for each in objects.get(resource, ())
+            compile_suspension(each) for resource in SUSPENSIONS for each in objects.get(resource, ())
         ]
         self._clusters = clusters
 
@@ -75,6 +75,16 @@ class Holding:
             annotated.append(replace(row, note=note, held=reason) if reason else row)
         return _with_waiting_departures(annotated)
 
+    def held_before(self, federated: Mapping[str, Any], now: datetime) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the clusters that are held back by these freezes, suspensions or a quota, and those that wait."""
+        entries = held_back(federated)
+        own = {name for name, entry in entries.items() if is_held(entry)}
+        for name in entries.keys() - own if self.freezes else ():
+            is_update = entries[name]["status"] == UPDATE_WAITS
+            if is_update and self.freezes.find(federated, self._labels(name), Change.UPDATES, now) is not None:
+                own.add(name)
+        return frozenset(own), frozenset(entries.keys() - own if own else ())
+
     def _suspended(
         self, cluster: str, template: Mapping[str, Any], namespace: str, now: datetime, *, passes: bool
     ) -> str:
@@ -87,24 +97,46 @@ class Holding:
         return ((self._clusters.get(cluster) or {}).get("metadata") or {}).get("labels") or {}
 
 
+def released(
+    rows: Sequence[MemberPlan], own: frozenset[str], others: frozenset[str], same: Collection[str]
+) -> list[MemberPlan]:
+    """Return the rows without the clusters that stay held back.
+
+    `own` were held before, and `others` waited for these. In `same` nothing else is decided than before.
+    """
+    waiting = [row for row in rows if row.cluster in own and row.held]
+    is_released = any(row.cluster in own and not row.held for row in rows)
+    kept = []
+    for row in rows:
+        if row.cluster not in same or not row.is_changed:
+            kept.append(row)
+        elif row.cluster in others and waiting and is_released:
+            kept.append(_departing(row, waiting))
+        elif not row.held and not (row.cluster in others and waiting):
+            kept.append(replace(row, note="; ".join(filter(None, (row.note, "it was held back")))))
+    return kept
+
+
+def _departing(row: MemberPlan, awaited: Sequence[MemberPlan]) -> MemberPlan:
+    clusters = ", ".join(each.cluster for each in awaited)
+    text = f"replicas stay until others run in {clusters}: {awaited[0].held}"
+    return replace(row, note="; ".join(filter(None, (row.note, text))), held=text)
+
+
 def _with_waiting_departures(rows: Sequence[MemberPlan]) -> list[MemberPlan]:
     """Return the rows, also held where replicas leave whose successors are held: they stay until these run."""
     arriving = [row for row in rows if row.held and row.delta > 0]
-    if not arriving:
-        return list(rows)
-    text = f"replicas stay until others run in {', '.join(row.cluster for row in arriving)}: {arriving[0].held}"
-    return [
-        replace(row, note="; ".join(filter(None, (row.note, text))), held=text)
-        if row.delta < 0 and not row.held
-        else row
-        for row in rows
-    ]
+    return [_departing(row, arriving) if arriving and row.delta < 0 and not row.held else row for row in rows]
 
 
 def _is_update(row: MemberPlan, replicas: Path) -> bool:
     """Return whether an object that exists gets other content than other replicas."""
     if row.before is None or row.after is None or not row.is_changed:
         return False
+    if replicas and row.before.replicas == 0:
+        return False  # no pod is replaced
+    if not row.before.digest:
+        return True  # its content there is not known, as something held it back
     return _without(row.before, replicas) != _without(row.after, replicas)
 
 

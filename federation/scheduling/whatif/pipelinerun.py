@@ -15,6 +15,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.mergepatch import apply_merge_patch
 from federation.apimachinery.resources import Object
+from federation.planning.failover.returning import Returns
 from federation.planning.federatedobject import namespaces, pendingcontrollers
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.freezes.changefreeze import moved_clusters
@@ -39,7 +40,7 @@ from federation.scheduling.triggerwords import describe_deferral
 from federation.scheduling.whatif.affected import is_unschedulable
 from federation.scheduling.whatif.alternatives import compare_clusters
 from federation.scheduling.whatif.state import CompiledState
-from federation.scheduling.worldobjects import name_of
+from federation.scheduling.worldobjects import ClaimModes, name_of
 
 _ROUNDS_MAX = 4
 """A pipeline converges in one round; the second confirms it. More rounds mean that two stages overwrite each other."""
@@ -66,6 +67,10 @@ class PipelineRun:
     """The clusters that its queue would compare for its deadline."""
     withheld: str = ""
     """Why a quota keeps its content from being delivered, "" if it does not."""
+    returns: Returns = field(default_factory=Returns)
+    """The clusters that replicas have left, and may return to now or later."""
+    has_returned: bool = False
+    """Whether a decision was about returns, or about completing the placement."""
     follows: str = ""
     """A description of its leaders; "" when they were not computed."""
 
@@ -81,11 +86,20 @@ class PipelineRun:
             self.permitted, self.answer = permit(state.chain.permits, proposal)
 
     @property
+    def is_short(self) -> bool:
+        """Whether a quota keeps the object from all that it wants."""
+        return bool(self.withheld or (self.decision is not None and self.decision.exceeded))
+
+    @property
     def held(self) -> Mapping[str, str]:
         """The reasons of permits why changes wait, by cluster."""
         found = dict.fromkeys(effective_placement(self.federated), self.withheld) if self.withheld else {}
         if self.permitted is None:
             return found
+        before, decided = self.permitted.attempt.current(), self.permitted.decision.placements
+        for name in self.returns.allowed.keys() - self.returns.homes:
+            if (decided.get(name) or 0) > (before.get(name) or 0):
+                found[name] = "replicas that left it return when it has been stable, and has removed its earlier copy"
         found |= {name: stay.message for name, stay in self.permitted.stays.items()}
         if isinstance(self.answer, Wait) and self.answer.reason == REASON_FROZEN:
             unit, after = self.permitted.due.unit, self.permitted.decision.placements
@@ -151,7 +165,15 @@ def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Obje
     assumed = state.assume_cache.snapshot(_AT_ONCE_S)
     can_place_more = run.decision is None and attempt.has_unplaced_replicas()
     occasion = Occasion(now, run.is_unschedulable, can_place_more, assumed=assumed)
+    if not run.has_returned:
+        modes = ClaimModes(state.federated_objects, name_of(run.federated)[0])
+        run.returns = state.evictions.returns(attempt, modes, now)
+        completion = state.evictions.completion(attempt, modes, now)
+        occasion = replace(occasion, homes=run.returns.homes, completes=completion.is_due)
     assessment = assess(attempt, state, state.chain, snapshot, occasion)
+    # A decision about something else comes first, as in the control plane.
+    if isinstance(assessment, Due) and (assessment.quiet.homes or assessment.quiet.completes):
+        run.has_returned = True
     if run.assessment is None:
         run.attempt, run.assessment = attempt, assessment
     if isinstance(assessment, Wait) and assessment.reason == names.REASON_QUEUED and not run.alternatives:

@@ -162,6 +162,9 @@ class CompiledState(World):
         self.types = federated_types(objects, self.problems)
         self.cluster_objects = {cluster["metadata"]["name"]: cluster for cluster in objects.list(FEDERATED_CLUSTERS)}
         self.holding = Holding({each: objects.list(each) for each in HOLDING}, self.cluster_objects)
+        clusters = {cluster["metadata"]["name"]: cluster for cluster in before.list(FEDERATED_CLUSTERS)}
+        self.held_before = Holding({each: before.list(each) for each in HOLDING}, clusters).held_before
+        """Returns what is held back of an object before the changes."""
         self._foresee(objects, before, now)
         self.problems += [_UNREAD.format(each.plural) for each in before.unread]
         for cluster in self.cluster_objects.values():

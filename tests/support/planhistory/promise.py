@@ -25,9 +25,13 @@ from tests.support.world import World
 _MINUTES_S = 60
 """Longer than rollouts, the pace of failover and reports of resources take; all tolerations are longer."""
 _TOLERATION_S = 330
+_STABLE_S = 330
+"""Longer than a cluster has to be stable before replicas return to it."""
 
 _UNTIL = "replicas stay until"
 """What a plan says of replicas of which some may leave: how many depends on what runs meanwhile."""
+_UNDECIDED = ("FederatedResourceQuota", "it would leave clusters", "return when it has been stable")
+"""Parts of the reasons of what is decided later, and charged then."""
 Copies = dict[tuple[str, str], tuple[int, str]]
 """Deployment and member, with the replicas and the image there."""
 
@@ -69,13 +73,18 @@ class Promise:
         if change.lost and not findings:
             await self._rest(_TOLERATION_S)
             await world.bring_back(change.lost)
-            await self._rest(_MINUTES_S)
+            await self._rest(_STABLE_S)
         return findings
 
     async def _rest(self, seconds: float) -> None:
+        """Let time pass until nothing has changed for a minute: replicas return in batches."""
+        before = None
         await self._world.settle()
-        await self._world.pass_time(seconds)
-        await self._world.settle()
+        while (found := await copies(self._world)) != before:
+            before = found
+            await self._world.pass_time(seconds)
+            await self._world.settle()
+            seconds = _MINUTES_S + 1
 
     async def _is_refused(self, edits: Sequence[Edit]) -> bool:
         host = self._world.user
@@ -168,6 +177,6 @@ def _charged(expected: Copies, plan: Plan) -> int:
     counts = {key: replicas for key, (replicas, _) in expected.items()}
     for obj in plan.changed:
         for row in obj.rows if obj.resource == DEPLOYMENTS else ():
-            if row.after is not None and "FederatedResourceQuota" not in row.held:
+            if row.after is not None and not any(word in row.held for word in _UNDECIDED):
                 counts[obj.name, row.cluster] = max(counts.get((obj.name, row.cluster), 0), row.after.replicas or 0)
     return sum(counts.values())
