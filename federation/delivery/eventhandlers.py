@@ -20,9 +20,12 @@ from federation.delivery.members.depot import Depot
 from federation.delivery.rules.memberchange import has_ended, matters
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import is_managed
+from federation.delivery.rules.status import earlier_pods_of
+from federation.planning.accounts.names import QUOTA_CLAIM
 from federation.planning.failover import podbudgets
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.finished import evidence, is_finished
+from federation.planning.status.completeness import may_run_earlier_pods
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.subscription import Triggers
 
@@ -45,6 +48,12 @@ TRIGGERS = Triggers(
     status=_scheduling_failure,
     is_due=pendingcontrollers.is_ready_for_dispatch,
 )
+
+
+def _has_replaced(federated: Object | None, key: MemberKey, new: Object) -> bool:
+    """Return whether the last pods of an earlier template, which are published, are gone."""
+    is_published = federated is not None and key.cluster in earlier_pods_of(federated)
+    return is_published and not may_run_earlier_pods(key.resource, new)
 
 
 class Enqueue(Protocol):
@@ -193,7 +202,10 @@ class EventHandlers:
                 self._follower_readiness.on_member_object_added(key)
             is_news = has_ended(resource, old, new) if is_own else matters(resource, old, new)
             if not is_news:
-                if self._rollouts.may_allow_step(federated_key, key, old, new):
+                is_step = self._rollouts.may_allow_step(federated_key, key, old, new)
+                federated = self._objects.get(federated_key)
+                is_counted = federated is not None and QUOTA_CLAIM in (federated["metadata"].get("annotations") or {})
+                if is_step or (is_counted and _has_replaced(federated, key, new)):
                     self._enqueue(federated_key, after_s=_STEP_S, priority=_SINGLE)
                 return
         self._enqueue(federated_key, priority=_SINGLE)

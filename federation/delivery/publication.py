@@ -24,6 +24,8 @@ from federation.runtime.events import WARNING
 from federation.runtime.host import Host
 
 WRITER = "sync"
+_EARLIER_PODS_S = 60.0
+"""How often an object whose earlier pods count is looked at, beside the events that end it."""
 ExpectsPlacement = Callable[[FederatedType, Mapping[str, Any]], bool]
 """Returns whether policies, or its type, place a source."""
 
@@ -63,6 +65,7 @@ class Publication:
             messages={cluster: result.message for cluster, result in propagation.results.items()},
             finished=propagation.finished,
             started=propagation.started_runs,
+            earlier_pods=propagation.earlier_pods,
             reason=reason,
             message=message,
             resources_updated=propagation.has_written,
@@ -73,6 +76,8 @@ class Publication:
             if patched is None:
                 return
             federated = patched
+        if propagation.earlier_pods:
+            propagation.recheck(_EARLIER_PODS_S)
         type_ = propagation.aim.subject.type_
         propagation.recheck(self._missing_policies.update(key, propagation.federated, type_, before, reason, message))
         await self._settle(propagation, federated)

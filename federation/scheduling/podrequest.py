@@ -38,6 +38,7 @@ _POD_SPEC_OF: Mapping[str, tuple[str, ...]] = {
     "StatefulSet": _POD_TEMPLATE,
     "DaemonSet": _POD_TEMPLATE,
     "ReplicaSet": _POD_TEMPLATE,
+    "ReplicationController": _POD_TEMPLATE,
     "Job": _POD_TEMPLATE,
     "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
     "Pod": ("spec",),

@@ -40,6 +40,8 @@ from federation.scheduling.podgroups import JOINS, charged_to, membership_of
 from federation.scheduling.podrequest import claims_of, has_pods, pods_per_replica, request_of
 
 Clusters = Mapping[str, Cluster]
+_KEEPING = frozenset(("ReplicaSet", "ReplicationController"))
+"""Kinds whose pods stay as they are when their template changes."""
 
 
 class Quotas:
@@ -178,6 +180,8 @@ class Quotas:
         if (wanted := uses_of(federated, type_)) is None:
             return None
         before = before or NOTHING_YET
+        if type_.resource.kind in _KEEPING:
+            wanted = {name: use.with_pods_of(before.may.get(name)) for name, use in wanted.items()}
         # Where overrides do not apply, what is there stays there.
         unknown = (effective_placement(federated) - wanted.keys()) & before.may.keys()
         wanted |= {name: before.may[name] for name in unknown}

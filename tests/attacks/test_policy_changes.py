@@ -18,7 +18,7 @@ from federation.api.resources import (
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
 )
-from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, Object
 from federation.features.waves.policies.reconcile import _sample
 from federation.planning.waves.policychanges import SPEC_BYTES_MAX
 from federation.simulator.controllers.names import SIMULATOR_READY
@@ -168,6 +168,14 @@ async def _suspends_its_delivery(world: World) -> None:
     await world.create(DELIVERY_SUSPENSIONS, suspension)
 
 
+async def _deletes_its_settings(world: World) -> None:
+    await world.user.delete(CONFIGMAPS, "settings", "default")
+
+
+async def _removes_a_key_of_its_settings(world: World) -> None:
+    await world.merge(CONFIGMAPS, "settings", {"data": {"mode": None}})
+
+
 async def _pauses_it(world: World) -> None:
     await world.merge(DEPLOYMENTS, "web-1", {"spec": {"paused": True}})
 
@@ -178,6 +186,8 @@ SABOTAGES = (
     Sabotage("creates a broken object", _creates_a_broken_object),
     Sabotage("selects no cluster", _selects_no_cluster),
     Sabotage("overrides it himself", _overrides_it_himself),
+    Sabotage("deletes its settings", _deletes_its_settings),
+    Sabotage("removes a key of its settings", _removes_a_key_of_its_settings),
     Sabotage("suspends its delivery", _suspends_its_delivery),
     Sabotage("has suspended its delivery", _suspends_its_delivery, is_before=True),
 )
@@ -191,8 +201,19 @@ async def test_what_a_tenant_changes_himself_during_a_wave_proves_nothing(sabota
         policy = a_policy({"east": 1}, reschedulePolicy=MOVABLE, changeRollout={"waves": waves})
         policy |= {"kind": "ClusterPropagationPolicy", "metadata": {"name": "all"}}
         await world.create(CLUSTER_PROPAGATION_POLICIES, policy)
+        settings: Object = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "settings", "namespace": "default"},
+        }
+        settings["data"] = {"mode": "fast"}
+        await world.create(CONFIGMAPS, settings)
+        source = {"configMapKeyRef": {"name": "settings", "key": "mode"}}
         for name in ("web-1", "web-2"):
-            await world.create(DEPLOYMENTS, a_deployment(name, 1))
+            workload = a_deployment(name, 1)
+            if name == "web-1":
+                workload["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "MODE", "valueFrom": source}]
+            await world.create(DEPLOYMENTS, workload)
         await world.until_replicas("web-1", {"east": 1})
         await world.settle()
         if sabotage.is_before:
@@ -206,6 +227,10 @@ async def test_what_a_tenant_changes_himself_during_a_wave_proves_nothing(sabota
         await world.pass_time(300)
         assert (await _states(world))["all"] == "Complete 1"
         assert await world.replicas("web-2") == {"west": 1}
+        if sabotage.act is _deletes_its_settings:
+            await world.create(CONFIGMAPS, settings)
+        await world.merge(CONFIGMAPS, "settings", {"data": settings["data"]})
+        await world.settle()
         if sabotage.act is _suspends_its_delivery:
             await world.user.delete(DELIVERY_SUSPENSIONS, "mine", "default")  # so that the world ends as it must
             await world.settle()

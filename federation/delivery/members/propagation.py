@@ -16,7 +16,8 @@ from federation.delivery.members.operations import Outcome
 from federation.delivery.rules.content import Subject, settled_status
 from federation.delivery.rules.decision import Decision
 from federation.delivery.rules.memberrecord import generation_of
-from federation.delivery.rules.status import ClusterStatus
+from federation.delivery.rules.status import ClusterStatus, earlier_pods_of
+from federation.planning.accounts.names import QUOTA_CLAIM
 from federation.planning.federatedobject.finished import (
     evidence_by_cluster,
     may_finish,
@@ -25,6 +26,7 @@ from federation.planning.federatedobject.finished import (
     started_by_cluster,
 )
 from federation.planning.rendering.memberobject import Renderer
+from federation.planning.status.completeness import may_run_earlier_pods
 from federation.planning.steps.steps import Step
 from federation.runtime.controller import Key
 
@@ -106,6 +108,8 @@ class Propagation:
     """The evidence that the object has finished, by cluster; it begins with what is published."""
     started_runs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """The record that the object was there in this run, by cluster, of kinds that run to completion."""
+    earlier_pods: set[str] = field(default_factory=set)
+    """The clusters that may run pods of an earlier template, of objects that a quota counts."""
     absent: set[str] = field(default_factory=set)
     """The clusters that answered this reconcile that they do not have the object."""
     found: dict[str, Object] = field(default_factory=dict)
@@ -134,6 +138,10 @@ class Propagation:
 
     def record(self, cluster: str, status: ClusterStatus, live: Object | None = None, message: str = "") -> None:
         """Record a cluster's status, with the generation of the member object that it describes."""
+        if live is not None:
+            is_counted = QUOTA_CLAIM in (self.federated["metadata"].get("annotations") or {})
+            has_earlier = is_counted and may_run_earlier_pods(self.aim.subject.type_.resource, live)
+            (self.earlier_pods.add if has_earlier else self.earlier_pods.discard)(cluster)
         self.results[cluster] = Result(status, generation_of(live), message)
 
     def record_written(self, cluster: str, live: Object | None) -> None:
@@ -161,9 +169,11 @@ class Propagation:
 def begin_propagation(key: Key, federated: Object, type_: FederatedType, **aim: Any) -> Propagation:
     """Return a propagation without decisions."""
     subject = Subject(federated, type_, Renderer(federated, type_))
+    annotations = federated["metadata"].get("annotations") or {}
     run = run_of(federated) if may_finish(federated["spec"]["template"]) else ""
     return Propagation(
         Aim(key, subject, run=run, **aim),
         finished=dict(evidence_by_cluster(federated)),
         started_runs=dict(started_by_cluster(federated, run)),
+        earlier_pods=earlier_pods_of(federated) if QUOTA_CLAIM in annotations else set(),
     )

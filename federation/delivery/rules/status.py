@@ -5,7 +5,7 @@ changes. Pure. Two values are used differently than in KubeAdmiral: a cluster th
 keeps its entry, and a pending operation is PendingCreate or UpdateTimedOut instead of OK (docs/reference/sync.md).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -93,6 +93,11 @@ def clusters_of(federated: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {entry["cluster"]: entry for entry in (federated.get("status") or {}).get("clusters") or ()}
 
 
+def earlier_pods_of(federated: Mapping[str, Any]) -> set[str]:
+    """Return the clusters that may run pods of an earlier template, as published."""
+    return {name for name, entry in clusters_of(federated).items() if entry.get("earlierPods")}
+
+
 def stale_clusters(federated: Mapping[str, Any]) -> frozenset[str]:
     """Return the clusters that do not answer: what is known of the object there is its last known state."""
     return _clusters_with(federated, ClusterStatus.CLUSTER_NOT_READY)
@@ -164,13 +169,14 @@ def plan_status(
     messages: Mapping[str, str] | None = None,
     finished: Mapping[str, Mapping[str, Any]] | None = None,
     started: Mapping[str, Mapping[str, Any]] | None = None,
+    earlier_pods: Collection[str] = (),
 ) -> dict[str, Any] | None:
     """Return the fields of the next status, None when the current status is equal.
 
     `statuses`, `generations` (of the member objects, 0 when unknown) and `messages` (why a status is not OK) are by
     cluster, and so are `finished`, the evidence of objects that have finished, and `started`, the record of others that
-    run to completion. The result contains syncedGeneration,
-    clusters and all conditions, because a merge patch replaces lists.
+    run to completion. `earlier_pods` are clusters that may run pods of an earlier template. The result contains
+    syncedGeneration, clusters and all conditions, because a merge patch replaces lists.
     """
     clusters = [
         _entry(
@@ -180,6 +186,7 @@ def plan_status(
             (messages or {}).get(name),
             (finished or {}).get(name),
             (started or {}).get(name),
+            has_earlier_pods=name in earlier_pods,
         )
         for name in sorted(statuses)
     ]
@@ -210,6 +217,7 @@ def _normalised(clusters: Any) -> list[dict[str, Any]]:
             entry.get("message"),
             entry.get("finished"),
             entry.get("started"),
+            has_earlier_pods=bool(entry.get("earlierPods")),
         )
         for entry in clusters
     )
@@ -223,11 +231,15 @@ def _entry(
     message: str | None,
     finished: Mapping[str, Any] | None,
     started: Mapping[str, Any] | None,
+    *,
+    has_earlier_pods: bool,
 ) -> dict[str, Any]:
     """Return an entry of `status.clusters`; only one with something to explain has a message."""
     entry: dict[str, Any] = {"cluster": cluster, "status": status, "lastObservedGeneration": generation}
     if message and (status not in AS_WANTED or status == ClusterStatus.FINISHED):
         entry["message"] = message[:_MESSAGE_LENGTH_MAX]
+    if has_earlier_pods:
+        entry["earlierPods"] = True
     if finished:
         entry["finished"] = dict(finished)
     elif started:

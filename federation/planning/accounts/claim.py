@@ -38,6 +38,14 @@ class Use(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the amounts by resource, pods included."""
         return {name: self.replicas * amount for name, amount in {**self.request, PODS: self.pods}.items()}
 
+    def with_pods_of(self, other: "Use | None") -> "Use":
+        """Return it with the larger of both requests, if pods of the other one stay."""
+        if other is None or not other.replicas:
+            return self
+        request = {**other.request, **self.request}
+        most = {name: max(amount, other.request.get(name, 0)) for name, amount in request.items()}
+        return msgspec.structs.replace(self, request=most)
+
     def is_within(self, other: "Use | None") -> bool:
         """Return whether it uses no more of any resource than another one."""
         most = other.amounts() if other is not None else {}
@@ -106,7 +114,10 @@ def find_unpaid(federated: Mapping[str, Any], cluster: str, wanted: Use | None) 
 
 
 def has_reported(federated: Mapping[str, Any], generation: int, clusters: AbstractSet[str]) -> bool:
-    """Return whether these clusters have the content of a generation, or something newer, and no other has any."""
+    """Return whether these clusters have the content of a generation, or something newer, and no other has any.
+
+    Pods of earlier content that a rolling update has not replaced yet are such content.
+    """
     status = federated.get("status") or {}
     if int(status.get("syncedGeneration") or 0) < generation:
         return False
@@ -116,4 +127,5 @@ def has_reported(federated: Mapping[str, Any], generation: int, clusters: Abstra
         for entry in status.get("clusters") or ()
         if entry.get("status") != _WITHHELD or entry.get("lastObservedGeneration")
     }
-    return entries.keys() <= clusters and _AS_WANTED.issuperset(entries.values())
+    has_earlier_pods = any(entry.get("earlierPods") for entry in status.get("clusters") or ())
+    return entries.keys() <= clusters and _AS_WANTED.issuperset(entries.values()) and not has_earlier_pods

@@ -8,6 +8,7 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery import conditions
+from federation.apimachinery.resources import Resource
 from federation.planning.status.sourceconditions import is_undelivered
 
 
@@ -19,6 +20,7 @@ def has_first_status(federated: Mapping[str, Any], members: Mapping[str, Mapping
     return any(member.get("status") for member in members.values()) or is_undelivered(federated)
 
 
+_REPLACING = frozenset(("CloneSet", "Deployment", "StatefulSet"))
 _READY = ("readyReplicas", "availableReplicas", "numberReady", "numberAvailable", "ready")
 
 
@@ -40,6 +42,15 @@ def is_replacing_pods(workload: Mapping[str, Any]) -> bool:
     if status.get("observedGeneration") != (workload.get("metadata") or {}).get("generation"):
         return True
     return _count(status.get("updatedReplicas")) < _count(status.get("replicas"))
+
+
+def may_run_earlier_pods(resource: Resource, workload: Mapping[str, Any]) -> bool:
+    """Return True if a workload in a member that replaces its pods after a change may still have earlier ones.
+
+    A new object has none.
+    """
+    is_new = (workload.get("metadata") or {}).get("generation") == 1
+    return resource.kind in _REPLACING and not is_new and is_replacing_pods(workload)
 
 
 def _count(value: Any) -> int:

@@ -17,6 +17,7 @@ from federation.features.waves.metricsgate import MetricsGate
 from federation.features.waves.policies.objectlook import Observer
 from federation.features.waves.policies.reconcile import Reconciler
 from federation.guard.suspensions import Suspensions
+from federation.planning.followers.references import NEEDED_BY_PODS
 from federation.planning.overrides.policymatching import Bindings
 from federation.planning.status.copyhealth import Compile
 from federation.planning.waves.policychanges import FIELD, record_of
@@ -65,6 +66,8 @@ class PolicyChangeController:
         self._clock, self._suspensions = host.clock, Suspensions(host.informers, host.clock)
         self._edits: dict[str, str] = {}
         """By namespace, when a user last changed a policy of it, in RFC 3339."""
+        self._removals: dict[str, str] = {}
+        """By namespace, when something that pods need was last deleted, in RFC 3339."""
         self._running: set[PolicyKey] = set()
         """Policies whose objects matter now."""
         observer = Observer(
@@ -75,6 +78,7 @@ class PolicyChangeController:
             lambda name: self._clusters.get("", name),
             compile_,
             self._edits,
+            self._removals,
             self._suspensions,
         )
         self._reconciler = Reconciler(host, usage, observer, metrics, self._cached)
@@ -140,6 +144,8 @@ class PolicyChangeController:
             return  # as for the scheduler, the previous version stays in force
 
     def _on_federated(self, old: Object | None, new: Object | None) -> None:
+        if new is None and old is not None and old["spec"]["template"].get("kind") in NEEDED_BY_PODS:
+            self._removals[old["metadata"].get("namespace") or ""] = to_rfc3339(self._clock.now())
         if self._running:
             self._wake(key_of(new if new is not None else old or {}))
 

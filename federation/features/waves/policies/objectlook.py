@@ -17,6 +17,7 @@ from federation.guard.suspensions import Suspensions
 from federation.planning.failover.halts import fault_of
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.followers.leaderplan import dependencies_of
 from federation.planning.overrides.entries import plan_override_patch
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.policymatching import Bindings, subject_of_federated
@@ -99,6 +100,7 @@ class Observer:
         cluster: Callable[[str], Object | None],
         compile_: Compile,
         edits: Mapping[str, str],
+        removals: Mapping[str, str],
         suspensions: Suspensions,
     ) -> None:
         self._objects = host.objects
@@ -110,6 +112,8 @@ class Observer:
         self._compile = compile_
         self._edits = edits
         """By namespace, when a policy of it was last changed, in RFC 3339."""
+        self._removals = removals
+        """By namespace, when something that pods need was last deleted."""
         self._suspensions = suspensions
         self._rollouts = host.informers.for_resource(FEDERATED_ROLLOUTS)
 
@@ -147,13 +151,14 @@ class Observer:
             obstacle = self._without_overrides(federated, type_)
         if not obstacle and not pendingcontrollers.is_ready_for_dispatch(federated):
             obstacle = "earlier steps are pending"
-        metadata = federated["metadata"]
-        made_at = metadata.get("creationTimestamp") or ""
-        edited_at = str((metadata.get("annotations") or {}).get(names.EDITED_AT) or made_at)
+        edited_at = _edited_at(federated)
         if not policy.namespace:  # a policy of the namespace is another one, and its users' own
             edited_at = max(edited_at, self._edits.get(key.namespace, ""))
         found = self._problem(obstacle, federated, type_)
-        is_held = bool(found.obstacle or found.problem) and self._is_held(key, federated, type_)
+        is_held = False
+        if found.obstacle or found.problem:
+            is_held = self._is_held(key, federated, type_)
+            edited_at = max(edited_at, self._needs_edited_at(federated, type_))
         return found._replace(edited_at=edited_at, is_held=is_held)
 
     def _problem(self, obstacle: str, federated: Object, type_: FederatedType) -> Judged:
@@ -172,6 +177,15 @@ class Observer:
             return True
         found = (self._suspensions.find(template, namespace, name) for name in effective_placement(federated))
         return any(each is not None and not each.is_cluster_wide for each in found)
+
+    def _needs_edited_at(self, federated: Object, type_: FederatedType) -> str:
+        """Return when the users last changed or deleted a ConfigMap, Secret, claim or account that its pods need."""
+        namespace, found = str(federated["metadata"].get("namespace") or ""), ""
+        for need in dependencies_of(federated["spec"]["template"], type_):
+            kind = self._objects.types.for_group_kind(need.group, need.kind)
+            held = self._objects.get(self._objects.key_for(kind, namespace, need.name)) if kind is not None else None
+            found = max(found, self._removals.get(namespace, "") if held is None else _edited_at(held))
+        return found
 
     def _without_overrides(self, federated: Object, type_: FederatedType) -> str:
         try:
@@ -209,6 +223,13 @@ class Observer:
             return row.rollout.problem
         seen = health_of(type_, live, self._compile, lambda: False)
         return seen.reason if seen.health is Health.UNHEALTHY else ""
+
+
+def _edited_at(federated: Mapping[str, Any]) -> str:
+    """Return when users last changed the source of a federated object, in RFC 3339."""
+    metadata = federated["metadata"]
+    edited_at = (metadata.get("annotations") or {}).get(names.EDITED_AT) or metadata.get("creationTimestamp")
+    return max(str(edited_at or ""), str(metadata.get("deletionTimestamp") or ""))
 
 
 def _undecided(federated: Mapping[str, Any], policy: Policy | None) -> str:
