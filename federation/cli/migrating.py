@@ -24,7 +24,7 @@ from federation.cli.workloadedits import Intent, plan_and_apply
 from federation.planning.applications.graph import shared_parts
 from federation.planning.applications.moving import followers_to_list
 from federation.planning.followers.references import Identity
-from federation.plans.migration import Wish, refusal, volumes_left
+from federation.plans.migration import Wish, copies_to_ask_for, moves_with_volumes, refusal, volumes_left
 from federation.plans.unknownnames import unknown_cluster
 from federation.scheduling.whatif.planresult import ObjectPlan, Plan
 from federation.scheduling.whatif.state import ObjectChange, ObjectSet
@@ -52,7 +52,7 @@ def migrate_command(
     duration: Annotated[str, typer.Option("--for", metavar="DURATION", help="How long to stay away.")] = "24h",
     end: Annotated[bool, typer.Option("--end", help="Let the policy decide again.")] = False,
     leave_volumes: Annotated[
-        bool, typer.Option("--leave-volumes", help="Move it although data in volumes stays behind.")
+        bool, typer.Option("--leave-volumes", help="Leave the data in its volumes behind.")
     ] = False,
     leave_behind: Annotated[
         bool,
@@ -67,7 +67,8 @@ def migrate_command(
     """Move workloads to other members.
 
     New replicas run before the present ones end, and the whole application goes along: what the workload needs, and
-    what exposes, scales or protects it. Prints what moves, and refuses what does not fit, or would not work there.
+    what exposes, scales or protects it. A StatefulSet with volumes is stopped, and starts there with copies of them.
+    Prints what moves, and refuses what does not fit, or would not work there.
     `--to` holds until `--end`, `--from` for a time. Exit code: 0 pods run or nothing to move, 1 refused or pods do not
     run in time.
 
@@ -145,7 +146,7 @@ async def migrate(
     def prepare(host: "HTTPClient", world: ObjectSet | None, now: datetime) -> Intent:
         listed = None if world is None else world.list(FEDERATED_CLUSTERS)
         wish = given.wish(None if listed is None else [cluster["metadata"]["name"] for cluster in listed], now)
-        move = _Move(host, world, wish, leaving, is_end=given.is_end)
+        move = _Move(host, world, wish, leaving, now, is_end=given.is_end)
         return Intent(move.patch_of, move.check)
 
     return await plan_and_apply(
@@ -167,11 +168,14 @@ class _Move:
     """None for a user who may not list all that applications consist of."""
     wish: Wish
     leaving: Leaving
+    now: datetime
     is_end: bool
 
     async def patch_of(self, resource: Resource, namespace: str, name: str) -> Object:
         """Return the patch of a workload: the wish, and the parts of its application that go along."""
         patch = self.wish.to_patch()
+        if not self.is_end:
+            patch["metadata"]["annotations"] |= await self._volumes(resource, namespace, name)
         if self.world is None:
             return patch
         around = await read_surroundings(self.host, self.world, namespace, ())
@@ -182,6 +186,13 @@ class _Move:
             if followers is not None:
                 patch["metadata"]["annotations"][names.FOLLOWERS] = followers
         return patch
+
+    async def _volumes(self, resource: Resource, namespace: str, name: str) -> dict[str, str | None]:
+        """Return the annotation that says whether its volumes move with the workload."""
+        obj = await self.host.get(resource, name, namespace)
+        if not self.leaving.volumes:
+            return copies_to_ask_for(obj, self.now)
+        return {names.MOVE_VOLUMES: None} if moves_with_volumes(obj) else {}
 
     async def check(self, plan: Plan, changes: Sequence[ObjectChange]) -> None:
         """Refuse a plan that is not what was wished, or that leaves data, parts or needs behind."""
@@ -233,5 +244,11 @@ def _check(wish: Wish, plan: Plan, changes: Sequence[ObjectChange], *, may_leave
     )
     if left and not may_leave_volumes:
         raise ConfigurationError(
-            f"{'; '.join(left)}: volumes do not move; copy the data first and give --leave-volumes"
+            f"{'; '.join(left)}: these volumes do not move; copy the data first and give --leave-volumes"
         )
+    for change in changes:
+        is_moved = (change.resource, change.namespace, change.name) in moved
+        if is_moved and change.after is not None and moves_with_volumes(change.after):
+            print(
+                f"{change.resource.kind.lower()}/{change.name}: its volumes are copied first; it is stopped meanwhile"
+            )

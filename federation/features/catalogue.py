@@ -21,6 +21,7 @@ from federation.features import (
     topologyspreadplan,
     types,
     uniteddeployment,
+    volumemoves,
     waves,
     workloadspread,
 )
@@ -52,6 +53,7 @@ FEATURES: tuple[Feature, ...] = (
     topologyspreadplan.FEATURE,
     types.FEATURE,
     uniteddeployment.FEATURE,
+    volumemoves.FEATURE,
     waves.FEATURE,
     workloadspread.FEATURE,
 )

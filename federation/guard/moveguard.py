@@ -20,7 +20,13 @@ BY_HOLD = "guard/hold"
 """The index of federated objects by the PlacementHolds that they wait for."""
 BY_RECORD = "guard/record"
 """The index of federated objects by the annotations that guards left on them."""
-_RECORDS = (names.HELD_PLACEMENT, names.HELD_OVERRIDES, names.HELD_FOLLOWING, names.PREVIOUS_PLACEMENT)
+_RECORDS = (
+    names.HELD_PLACEMENT,
+    names.HELD_OVERRIDES,
+    names.HELD_FOLLOWING,
+    names.HELD_VOLUMES,
+    names.PREVIOUS_PLACEMENT,
+)
 
 
 class MoveGuard:

@@ -3,6 +3,7 @@
 `fedctl migrate` and the action Move of the web UI write the same annotations.
 """
 
+import contextlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,8 +13,8 @@ import orjson
 
 from federation.api import names
 from federation.apimachinery.clock import to_rfc3339
-from federation.apimachinery.resources import Object, Resource
-from federation.planning.failover.tolerance import fixed_volumes_of
+from federation.apimachinery.resources import STATEFUL_SETS, Object, Resource
+from federation.planning.failover.tolerance import fixed_claims_of, fixed_volumes_of
 from federation.scheduling.whatif.planresult import MemberPlan, ObjectPlan, Plan
 
 
@@ -67,9 +68,40 @@ def _because(obj: ObjectPlan) -> str:
 
 
 def volumes_left(objects: Iterable[Object]) -> list[str]:
-    """Return a line for each workload with data in volumes, which do not move."""
+    """Return a line for each workload with data in volumes that do not move with it."""
     return [
         f"{obj['kind'].lower()}/{obj['metadata']['name']} has {volumes}"
         for obj in objects
-        if (volumes := fixed_volumes_of(obj, lambda _: ("ReadWriteOnce",)))
+        if (volumes := fixed_volumes_of(obj, _once)) and not moves_with_volumes(obj)
     ]
+
+
+def moves_with_volumes(obj: Object) -> bool:
+    """Return whether the workload's volumes are copied before it leaves a cluster, because its user wants it."""
+    return names.MOVE_VOLUMES in (obj["metadata"].get("annotations") or {}) and can_move_volumes(obj)
+
+
+def can_move_volumes(obj: Object) -> bool:
+    """Return whether its volumes can be copied: those of a StatefulSet's claim templates, and no others."""
+    is_known = (obj.get("apiVersion"), obj.get("kind")) == (STATEFUL_SETS.api_version, STATEFUL_SETS.kind)
+    has_templates = bool((obj.get("spec") or {}).get("volumeClaimTemplates"))
+    return is_known and has_templates and not any(fixed_claims_of(obj, _once))
+
+
+def copies_to_ask_for(obj: Object, now: datetime) -> dict[str, str | None]:
+    """Return the annotation with which the volumes of a workload are copied before it leaves a cluster.
+
+    What its user said about the way is kept; the time lets a move that failed be tried again.
+    """
+    if not can_move_volumes(obj):
+        return {}
+    stated: Any = None
+    with contextlib.suppress(orjson.JSONDecodeError):
+        stated = orjson.loads((obj["metadata"].get("annotations") or {}).get(names.MOVE_VOLUMES) or "{}")
+    said = stated if isinstance(stated, dict) else {}
+    return {names.MOVE_VOLUMES: _to_json({**said, "requested": to_rfc3339(now)})}
+
+
+def _once(name: str) -> tuple[str, ...]:
+    del name
+    return ("ReadWriteOnce",)

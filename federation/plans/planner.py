@@ -11,7 +11,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
+from federation.api import names
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
+from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, ConfigurationError, ServiceUnavailable, TooManyRequests
 from federation.apimachinery.resources import Object, Resource
@@ -216,6 +218,8 @@ class Unmet(NamedTuple):
 
     text: str
     is_held: bool = False
+    reason: str = ""
+    """Why the scheduler keeps it where it is."""
 
 
 async def unmet_expectations(host: Client, expected: Sequence[ExpectedObject]) -> list[Unmet]:
@@ -240,8 +244,15 @@ async def unmet_expectations(host: Client, expected: Sequence[ExpectedObject]) -
                 approve = " and ".join(f"fedctl approve {hold} --reason TEXT" for hold in holds)
                 unmet.append(Unmet(f"{wanted}: held by the guard; to let it go on: {approve}", is_held=True))
             else:
-                unmet.append(Unmet(f"{wanted}: {describe(wanted.clusters, clusters)}"))
+                reason = _reason_to_stay(found)
+                text = f"{wanted}: {describe(wanted.clusters, clusters)}" + (f"; {reason}" if reason else "")
+                unmet.append(Unmet(text, reason=reason))
     return unmet
+
+
+def _reason_to_stay(found: Mapping[str, Any]) -> str:
+    stated = conditions.find((found.get("status") or {}).get("conditions"), names.SCHEDULED) or {}
+    return str(stated.get("message") or "") if stated.get("status") == "False" else ""
 
 
 def _is_processed(found: dict[str, object]) -> bool:

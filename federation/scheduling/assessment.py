@@ -28,8 +28,10 @@ def assess(
     attempt: SchedulingAttempt, world: World, chain: Chain, snapshot: Snapshot, occasion: Occasion
 ) -> Assessment:
     """Return whether the object is to be scheduled, and the inputs of the decision; `snapshot` has its clusters."""
-    question = Question(attempt, world, snapshot, occasion, chain.gates)
-    for gate in chain.gates:
+    annotations = attempt.federated["metadata"].get("annotations") or {}
+    gates = [gate for gate in chain.gates if not (gate.about and gate.about.isdisjoint(annotations))]
+    question = Question(attempt, world, snapshot, occasion, gates)
+    for gate in gates:
         if (answer := gate.ask(question)) is not None:
             return answer
     facts = Facts(question.request, attempt.origin(), bool(question.queue))

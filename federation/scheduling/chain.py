@@ -46,6 +46,7 @@ ORDER = (
     "freeze",
     "guard",
     "queue-place",
+    "volume-copies",
     "state",
 )
 """The names of all steps. A gate that is not listed comes where the empty name is, a shape or permit after all others.
@@ -61,6 +62,8 @@ class Gate(ABC):
 
     name: ClassVar[str]
     """Its place in `ORDER`."""
+    about: ClassVar[frozenset[str]] = frozenset()
+    """Annotations of federated objects: it is asked only about objects with one of them, and without any about all."""
 
     @abstractmethod
     def ask(self, question: Question) -> Answer | None:
@@ -88,6 +91,8 @@ class Permit(ABC):
 
     name: ClassVar[str]
     """Its place in `ORDER`."""
+    about: ClassVar[frozenset[str]] = frozenset()
+    """Annotations of federated objects: it is asked only about objects with one of them, and without any about all."""
     asks_of_failures: ClassVar[bool] = False
     """Whether it is asked of decisions that found no place, too."""
 
@@ -125,8 +130,11 @@ def _place(step: Step) -> int:
 
 def permit(permits: Iterable[Permit], proposal: Proposal) -> tuple[Proposal, Wait | Leave | None]:
     """Return what the permits leave of a decision, and the answer of the one that stops it."""
+    annotations = proposal.attempt.federated["metadata"].get("annotations") or {}
     for each in permits:
         if not (proposal.decision.is_success or each.asks_of_failures):
+            continue
+        if each.about and each.about.isdisjoint(annotations):
             continue
         answer = each.permit(proposal)
         if not isinstance(answer, Proposal):

@@ -5,6 +5,7 @@ The schedule controller and plans give the same facts, so that a plan foresees w
 
 from collections.abc import Set as AbstractSet
 
+from federation.api import names
 from federation.planning.failover.tolerance import AccessModes, FailoverMode, fixed_volumes_of
 from federation.planning.guard.volumepermit import FREE, Departure, VolumePermit, permit_volumes
 from federation.scheduling.answers import Due
@@ -20,10 +21,14 @@ def permit_of_decision(
     access_modes: AccessModes,
     *,
     evicting: AbstractSet[str],
+    drained: AbstractSet[str] = frozenset(),
     held: AbstractSet[str] = frozenset(),
     approved: AbstractSet[str] = frozenset(),
 ) -> VolumePermit:
-    """Return the answer about a successful decision; `evicting` are the clusters with taints of failover."""
+    """Return the answer about a successful decision; `evicting` are the clusters with taints of failover.
+
+    `drained` are those of them that are drained and answer.
+    """
     before, earlier = attempt.origin(), attempt.volumes
     if not before or before == decision.placements:
         return FREE
@@ -41,6 +46,9 @@ def permit_of_decision(
             outside=outside,
             departed={name for name in before if name not in clusters or clusters[name].is_terminating},
             evicting=evicting,
+            copied=drained
+            if names.MOVE_VOLUMES in (attempt.federated["metadata"].get("annotations") or {})
+            else frozenset(),
             unhealthy=AVOIDED.of(due.unit).keys() - outside,
             fails_over=due.policy.failover.mode is FailoverMode.AUTO,
             homes=due.quiet.homes,

@@ -15,6 +15,9 @@ OF_MEMBERS = {
     "federation/controllers/cluster/memberaccount.py": {"_delete": "the account and rights that the join created"},
     "federation/controllers/cluster/memberjoin.py": {"release": "the namespace and role that the join created"},
     "federation/features/uniteddeployment/memberpods.py": {"delete": "a pod that its user named"},
+    "federation/features/volumemoves/site.py": {
+        "remove": "what a move made there, by its mark, and old volumes whose deletion was approved, by uid"
+    },
 }
 """Functions that delete in a member, and what."""
 _MEMBER = {"member", "client"}

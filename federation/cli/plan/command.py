@@ -338,9 +338,14 @@ _DONE = {Verb.APPLY: "applied", Verb.MERGE: "changed", Verb.DELETE: "deleted"}
 
 async def wait_as_planned(planner: Planner, saved: PlanFile, patience: Patience) -> int:
     """Wait until the members match the plan, and print whether they do; return 1 if not."""
+    said: list[str] = []
     try:
         while unmet := await unmet_expectations(planner.host, saved.expected):
             is_late = patience.is_over()
+            reasons = [each.reason for each in unmet if each.reason]
+            if reasons != said and not is_late:
+                said = reasons
+                print("\n".join(f"waiting: {reason}" for reason in reasons))
             if is_late or all(each.is_held for each in unmet):
                 print("\n".join(each.text for each in unmet))
                 if is_late:

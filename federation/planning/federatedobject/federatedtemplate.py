@@ -37,6 +37,7 @@ FEDERATED_ANNOTATIONS = frozenset(
         names.DRY_RUN,
         names.UNDO,
         names.PURGE,
+        names.MOVE_VOLUMES,
         names.REBALANCE,
         names.RUN_AGAIN,
         names.CHANGE,

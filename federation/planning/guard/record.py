@@ -49,7 +49,8 @@ class _Past(msgspec.Struct, omit_defaults=True):
 
 
 _HELD = {
-    name: AnnotationRecord(name, _Held) for name in (names.HELD_PLACEMENT, names.HELD_OVERRIDES, names.HELD_FOLLOWING)
+    name: AnnotationRecord(name, _Held)
+    for name in (names.HELD_PLACEMENT, names.HELD_OVERRIDES, names.HELD_FOLLOWING, names.HELD_VOLUMES)
 }
 _PAST = AnnotationRecord(names.PREVIOUS_PLACEMENT, _Past)
 

@@ -1,10 +1,10 @@
 """The rule about volumes: nothing starts on an empty volume without the word of somebody who may say it. Pure.
 
-Volumes do not move between clusters. A replica that leaves a cluster leaves its volume there, and the one that replaces
-it elsewhere starts with an empty one. `permit_volumes` says of each cluster that a decision takes replicas from whether
-they may go, and by which word, or must wait for an approval, and by which way they would leave. Every way out of a
-cluster passes it: the schedule controller asks it about each decision, plans about each move that they foresee, and
-`fedctl doctor --data` about each way that is possible.
+Volumes do not move between clusters by themselves. A replica that leaves a cluster leaves its volume there, and the
+one that replaces it elsewhere starts with an empty one. `permit_volumes` says of each cluster that a decision takes
+replicas from whether they may go, and by which word, or must wait for an approval, and by which way they would leave.
+Every way out of a cluster passes it: the schedule controller asks it about each decision, plans about each move that
+they foresee, and `fedctl doctor --data` about each way that is possible.
 
 Reference: docs/reference/guard.md.
 Decision: docs/decisions/0205-one-permit-for-volumes.md
@@ -91,6 +91,8 @@ class Departure:
     """Clusters that leave the federation, or are no members."""
     evicting: AbstractSet[str] = frozenset()
     """Clusters that are lost or drained: failover decides what leaves them."""
+    copied: AbstractSet[str] = frozenset()
+    """Drained clusters whose volumes can be copied, as the workload's user wants: an approval lets it leave."""
     unhealthy: AbstractSet[str] = frozenset()
     """Clusters in which the workload is unhealthy, so that its policy takes it away."""
     fails_over: bool = False
@@ -211,7 +213,8 @@ def _is_kept_by_failover(facts: Departure, cluster: str) -> bool:
     A move that was held before the cluster was tainted stays held: its cause is still there.
     """
     is_held = cluster in facts.held and bool(facts.changed - OF_TAINTS)
-    return cluster in facts.evicting and not (cluster in facts.outside or cluster in facts.departed or is_held)
+    is_free = cluster in facts.outside or cluster in facts.departed or cluster in facts.copied
+    return cluster in facts.evicting and not (is_free or is_held)
 
 
 def _word(facts: Departure, cluster: str) -> Word | None:

@@ -37,12 +37,14 @@ class VolumesStay(Permit):
         if held is not None and is_deletion(held.cause):
             held = None
         clusters = frozenset[str]() if held is None else held.clusters
+        evicting = proposal.world.evictions.clusters.by_name
         volumes = permit_of_decision(
             proposal.attempt,
             proposal.due,
             proposal.decision,
             proposal.modes,
-            evicting=proposal.world.evictions.clusters.by_name.keys(),
+            evicting=evicting.keys(),
+            drained={name for name, each in evicting.items() if each.is_drained and each.is_ready},
             held=clusters,
             approved=clusters if held is not None and moves.is_approved(held, clusters) else frozenset(),
         )

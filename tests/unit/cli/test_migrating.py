@@ -10,7 +10,7 @@ from federation.api import names
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
 from federation.cli.migrating import Given
-from federation.plans.migration import Wish, refusal, volumes_left
+from federation.plans.migration import Wish, copies_to_ask_for, moves_with_volumes, refusal, volumes_left
 from federation.scheduling.whatif.planresult import Action, MemberObject, MemberPlan, ObjectPlan, Plan
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -106,3 +106,33 @@ def test_data_in_volumes_is_named() -> None:
         "deployment/web has PersistentVolumeClaim data",
         "statefulset/db has the claims of its volumeClaimTemplates",
     ]
+
+
+def a_set(*, said: str | None = None, api_version: str = "apps/v1", volumes: tuple[str, ...] = ()) -> dict[str, Any]:
+    pods = {"volumes": [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in volumes]}
+    metadata: dict[str, Any] = {"name": "db"}
+    if said is not None:
+        metadata["annotations"] = {names.MOVE_VOLUMES: said}
+    spec = {"volumeClaimTemplates": [{}], "template": {"spec": pods}}
+    return {"apiVersion": api_version, "kind": "StatefulSet", "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [(None, {}), ("{}", {}), ("[]", {}), ("no JSON", {}), ('{"method": "VolSync"}', {"method": "VolSync"})],
+)
+def test_copies_are_asked_for_again_with_what_the_user_said_about_the_way(
+    said: str | None, kept: dict[str, str]
+) -> None:
+    written = copies_to_ask_for(a_set(said=said), NOW)[names.MOVE_VOLUMES]
+    assert orjson.loads(written or "") == {**kept, "requested": "2026-01-31T12:00:00Z"}
+
+
+def test_only_the_claims_of_a_stateful_sets_templates_are_copied() -> None:
+    asked = a_set(said="{}")
+    assert moves_with_volumes(asked)
+    assert volumes_left([asked]) == []
+    for other in (a_set(said="{}", volumes=("extra",)), a_set(said="{}", api_version="apps.kruise.io/v1beta1")):
+        assert copies_to_ask_for(other, NOW) == {}
+        assert not moves_with_volumes(other)
+        assert len(volumes_left([other])) == 1

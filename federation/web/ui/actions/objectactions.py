@@ -22,7 +22,7 @@ from federation.planning.status.schedulingsummary import describe_placement
 from federation.plans.diffs import OF_THE_SERVER
 from federation.plans.documents import parse_manifests
 from federation.plans.edits import Edit
-from federation.plans.migration import Wish
+from federation.plans.migration import Wish, copies_to_ask_for
 from federation.web.ui.actions.action import Action, Field, Form, Subject, required
 
 _RESTARTED = "kubectl.kubernetes.io/restartedAt"
@@ -97,7 +97,9 @@ def _to_move(subject: Subject, form: Form) -> Edit:
     clusters = [name.strip() for name in required(form, "clusters", "Clusters").split(",")]
     if wrong := next((name for name in clusters if nameformats.dns1123_subdomain(name)), None):
         raise ConfigurationError(f"Clusters: {wrong[:100]!r} is no name of a cluster; write names with commas between")
-    return subject.merge(Wish(to=frozenset(clusters)).to_patch())
+    patch = Wish(to=frozenset(clusters)).to_patch()
+    patch["metadata"]["annotations"] |= copies_to_ask_for(subject.obj, subject.now)
+    return subject.merge(patch)
 
 
 def _can_undo(subject: Subject) -> bool:

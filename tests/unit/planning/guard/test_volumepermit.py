@@ -118,6 +118,13 @@ def test_what_stays_in_a_lost_cluster_by_the_rules_of_failover_is_not_held(
     assert not found.goes
 
 
+def test_a_drained_cluster_whose_volumes_can_be_copied_waits_for_an_approval() -> None:
+    facts = replace(MOVE, changed=frozenset({"clusterTaintsHashes"}), evicting=NORTH, copied=NORTH)
+    assert permit_volumes(facts).waits == {"north": Way.LOSS}
+    assert permit_volumes(replace(facts, approved=NORTH)).goes == {"north": Word.APPROVAL}
+    assert permit_volumes(replace(facts, fails_over=True)).goes == {"north": Word.FAILOVER}
+
+
 COUNTS = st.dictionaries(st.sampled_from(["east", "north", "west"]), st.none() | st.integers(0, 4))
 SOME = st.frozensets(st.sampled_from(["east", "north", "west"]))
 

@@ -1,0 +1,1 @@
+"""The decisions about volumes that move. Pure."""
