@@ -395,6 +395,8 @@ def _check_changes(info: KindInfo, new: Object, old: Object, options: WriteOptio
             return []
         causes = check_replacement(info, new, old, options)
         return causes if info.rules is None else causes + info.rules.check(new, old, causes)
+    for key in [key for key, value in new.items() if value is None and key not in old]:
+        del new[key]  # equals the absent field, so that the changed fields do not have it
     changed = _changed(new, old)
     metadata = changed.get("metadata")
     if metadata is not None:

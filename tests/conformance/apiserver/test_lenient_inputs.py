@@ -144,3 +144,9 @@ def test_only_reserved_words_are_escaped_in_rules(api: Api, field: str, word: st
             api.create("customresourcedefinitions", definition, dryRun="All")
     else:
         assert api.create("customresourcedefinitions", definition, dryRun="All")
+
+
+def test_a_null_at_the_top_of_an_update_is_an_absent_field(api: Api) -> None:
+    before = api.create("configmaps", {"metadata": {"name": "n"}, "data": {"a": "b"}})
+    after = api.update("configmaps", {**before, "binaryData": None, "immutable": None})
+    assert after == before
