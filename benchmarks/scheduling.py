@@ -170,7 +170,7 @@ class Load(World):
         is_spread: bool = False,
     ) -> None:
         self.chain = decision_chain()
-        super().__init__(self.chain.spreads)
+        super().__init__(self.chain.reads)
         self.clock = clock
         self.rng = random.Random(seed)
         self.sources = [a_cluster(number, self.rng) for number in range(clusters)]

@@ -246,6 +246,7 @@ class ControlPlane:
         return application.mount(
             self._journal,
             self._server.registry.kinds,
+            decision_chain().kinds,
             self._delivery,
             PolicyView(wiring.objects, wiring.policy_usage),
             self._listed,

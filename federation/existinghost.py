@@ -145,7 +145,9 @@ class ExistingHost:
         views = [*feature_views(wiring.host), HistoryView(wiring.metrics.history)]
         headroom = HeadroomView(wiring.objects, wiring.informers)
         self._listed = ObjectListView(wiring.objects, wiring.informers, view, clock)
-        mount = application.mount(self._journal, self._kinds, view, policies, self._listed, headroom, views)
+        mount = application.mount(
+            self._journal, self._kinds, decision_chain().kinds, view, policies, self._listed, headroom, views
+        )
         self._traces = Traces(settings.otlp_endpoint, clock, __version__)
         self._traces.follow(wiring.objects, wiring.informers, self._leadership.may_act)
         self._certificate: SharedCertificate | None = None

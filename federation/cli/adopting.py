@@ -175,7 +175,7 @@ async def import_objects(
         raise ConfigurationError(f"{target!r}: write KIND/NAME, or KIND with --selector")
     async with make_planner(context) as planner, context.client() as host:
         resource = await _stored_kind(host, kind)
-        world, edits = await read_if_allowed(planner.host), list[Edit]()
+        world, edits = await read_if_allowed(planner.host, planner.chain), list[Edit]()
         followers: dict[str, dict[str, str]] = {}
         left: Collection[str] = ()
         if resource == NAMESPACES and name:

@@ -27,7 +27,7 @@ _TOLERATES = "its policy tolerates the drain"
 async def preview(context: KubeconfigContext, name: str) -> int:
     """Print what would leave a member and what would stay; return 1 if a workload would stay."""
     async with make_planner(context) as planner:
-        host, world = planner.host, await read_inventory(planner.host)
+        host, world = planner.host, await read_inventory(planner.host, planner.chain)
         cluster = await host.get(FEDERATED_CLUSTERS, name)  # NotFound for a wrong name
         taints = list(drained((cluster.get("spec") or {}).get("taints"), SystemClock().now()))
         after = {**cluster, "spec": {**(cluster.get("spec") or {}), "taints": taints}}

@@ -65,7 +65,7 @@ async def plan_and_apply(
     decided earlier is waited for, so that a script may repeat the command.
     """
     async with make_planner(context) as planner, context.client() as host:
-        read, now = await read_if_allowed(planner.host), planner.clock.now()
+        read, now = await read_if_allowed(planner.host, planner.chain), planner.clock.now()
         world = read if isinstance(read, ObjectSet) else None
         intent = prepare(host, world, now)
         edits = await _edits(planner, world, targets, namespace, intent.patch_of, is_divided=is_divided)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from federation.runtime.sourceholds import SourceHold
     from federation.scheduling.chain import Step
     from federation.scheduling.whatif.forecasts import Forecasting
-    from federation.scheduling.workloadspreads import SpreadCompiler
     from federation.web.ui.screen import Screen
     from federation.web.view import View
 
@@ -111,9 +110,7 @@ class Feature:
     admission: Callable[["HostReader"], Sequence["AdmissionPlugin"]] = _no_admission
     """Return its admission plugins. A resource has at most one."""
     steps: Callable[[], Sequence["Step"]] = _no_steps
-    """Return its gates and shapes in the chain of a decision; `scheduling/chain.py` has their order."""
-    spreads: Callable[[], "SpreadCompiler"] | None = None
-    """Return the reader of WorkloadSpreads for the scheduler. One feature has it."""
+    """Return its steps in the chain of a decision; `scheduling/chain.py` has their order."""
     forecasts: Callable[[], Sequence["Forecasting"]] = _no_forecasts
     """Return what follows from changes of its kinds, for plans."""
     views: Callable[["Host"], Sequence["View"]] = _no_views

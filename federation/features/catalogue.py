@@ -91,8 +91,6 @@ def decision_chain() -> "Chain":
     from federation.scheduling.gates import GATES
     from federation.scheduling.permits.spinepermits import PERMITS
     from federation.scheduling.shapes import SHAPES
-    from federation.scheduling.workloadspreads import NoSpreads
 
-    spreads = next((feature.spreads for feature in FEATURES if feature.spreads is not None), NoSpreads)
     steps = (step for feature in FEATURES for step in feature.steps())
-    return to_chain([*GATES, *SHAPES, *PERMITS, *steps], spreads())
+    return to_chain([*GATES, *SHAPES, *PERMITS, *steps])

@@ -8,6 +8,7 @@ from federation.apimachinery.errors import ConfigurationError, Forbidden, NotFou
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.client.client import Client
 from federation.plans.edits import get_or_none
+from federation.scheduling.chain import Chain
 from federation.scheduling.whatif.holding import FORESEEN, HOLDING
 from federation.scheduling.whatif.state import CONTEXT, FEDERATED, ObjectSet
 
@@ -19,12 +20,17 @@ class PlanForbidden(ConfigurationError):
     """The user may not list a kind that plans depend on."""
 
 
-async def read_inventory(host: Client, namespaces: Collection[str] | None = None) -> ObjectSet:
+def kinds_of(chain: Chain) -> tuple[Resource, ...]:
+    """Return the kinds that decisions depend on, besides federated objects."""
+    return (*CONTEXT, *chain.kinds, *HOLDING, *FORESEEN)
+
+
+async def read_inventory(host: Client, chain: Chain, namespaces: Collection[str] | None = None) -> ObjectSet:
     """Return the objects; PlanForbidden names a kind that the user may not list.
 
     With `namespaces`, only what changes in these namespaces can affect or depend on.
     """
-    kinds = (*CONTEXT, *FEDERATED)
+    kinds = (*CONTEXT, *chain.kinds, *FEDERATED)
     lists = [_list_served(host, each, namespaces) for each in kinds]
     further = (*HOLDING, *FORESEEN)
     optional = [_list_or_none(host, each, namespaces) for each in further]
@@ -34,10 +40,10 @@ async def read_inventory(host: Client, namespaces: Collection[str] | None = None
     return ObjectSet({**dict(zip(kinds, listed, strict=True)), **found}, unread)
 
 
-async def read_if_allowed(host: Client) -> ObjectSet | PlanForbidden:
+async def read_if_allowed(host: Client, chain: Chain) -> ObjectSet | PlanForbidden:
     """Return the objects, or the refusal for a user who may not list all of them."""
     try:
-        return await read_inventory(host)
+        return await read_inventory(host, chain)
     except PlanForbidden as error:
         return error
 

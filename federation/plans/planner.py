@@ -62,7 +62,7 @@ class Planner:
 
     async def forecast(self, requested: RequestedChanges) -> "Forecast":
         """Return what the requested changes would do now; ConfigurationError names the one that is wrong."""
-        world = await read_inventory(self.host)
+        world = await read_inventory(self.host, self.chain)
         resolved = await resolve_changes(self.host, world, requested)
         result = await self.plan(world, resolved.changes)
         saved = to_plan_file(result, world, resolved.edits, resolved.changes, resolved.hypothetical)
@@ -165,7 +165,7 @@ async def check_and_apply(planner: Planner, saved: PlanFile) -> list[str]:
     ConfigurationError when it is hypothetical, or when the server rejects a write after earlier ones were made.
     """
     reject_hypothetical(saved)
-    world = await read_inventory(planner.host)
+    world = await read_inventory(planner.host, planner.chain)
     created = created_namespaces(saved.edits)
     changes = [await dry_run(planner.host, edit, created) for edit in saved.edits]
     result = await planner.plan(world, changes)

@@ -14,7 +14,7 @@ from typing import Any
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.errors import ConfigurationError, UnknownName
-from federation.apimachinery.resources import GroupKind, Object
+from federation.apimachinery.resources import GroupKind, Object, Resource
 from federation.client.client import Client
 from federation.plans.documents import Document
 from federation.plans.edits import Edit, Verb, created_namespaces, describe_object, dry_run, get_or_none
@@ -22,10 +22,7 @@ from federation.plans.kinds import ServedKinds, split_target
 from federation.plans.unknownnames import unknown_cluster
 from federation.scheduling.framework.types import Effect
 from federation.scheduling.whatif import changes as whatif
-from federation.scheduling.whatif.holding import FORESEEN, HOLDING
-from federation.scheduling.whatif.state import CONTEXT, ObjectChange, ObjectSet, federated_types
-
-_READ = {each.group_kind: each for each in (*CONTEXT, *HOLDING, *FORESEEN)}
+from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federated_types
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +66,16 @@ async def to_edits(host: Client, world: ObjectSet, requested: RequestedChanges) 
     for text in requested.deletions:
         edits.append(await _deletion(host, kinds, f"--delete {text}", text, requested.namespace))
     edits += [*_cluster_edits(world, requested), *requested.edits]
-    edits = [_as_read(edit) for edit in edits]
+    read = {each.group_kind: each for each in world.kinds}
+    edits = [_as_read(edit, read) for edit in edits]
     _reject_duplicates(edits)
     edits.sort(key=_rank)
     return edits
 
 
-def _as_read(edit: Edit) -> Edit:
+def _as_read(edit: Edit, kinds: Mapping[GroupKind, Resource]) -> Edit:
     """Return the edit in the version in which decisions read its kind; the versions of our kinds have one schema."""
-    read = _READ.get(edit.resource.group_kind)
+    read = kinds.get(edit.resource.group_kind)
     if read is None or read == edit.resource:
         return edit
     body = {**edit.body, "apiVersion": read.api_version} if "apiVersion" in edit.body else edit.body

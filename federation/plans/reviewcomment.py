@@ -165,7 +165,8 @@ def _row(obj: ObjectPlan, held_for: str) -> str:
     where = f" in {code(obj.namespace)}" if obj.namespace else ""
     lost = f"{obj.lost} of {replicas_before(obj)}" if obj.lost else "none" if replicas_before(obj) else ""
     remarks = [f"held by the guard for {code(held_for)}"] if held_for else []
-    remarks += [code(text) for text in (*_reasons(obj), *obj.problems)]
+    notes = dict.fromkeys(row.note for row in obj.rows if row.note)
+    remarks += [code(text) for text in (*_reasons(obj), *obj.problems, *notes)]
     if obj.waves:
         waves = (f"{code(wave)}{_in_wave(obj, wave, clusters)}" for wave, clusters in obj.waves)
         remarks.append(f"waves: {' then '.join(list(waves)[:_CLUSTERS_MAX])}")

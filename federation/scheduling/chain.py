@@ -10,15 +10,16 @@ Decisions: docs/decisions/0233-a-step-of-a-decision-is-a-plugin.md, docs/decisio
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from federation.apimachinery.resources import Resource
 from federation.scheduling.answers import Answer, Leave, Wait
 from federation.scheduling.framework.types import SchedulingUnit
 from federation.scheduling.proposal import Proposal
 from federation.scheduling.question import Question
-from federation.scheduling.workloadspreads import SpreadCompiler
+from federation.scheduling.worldobjects import Index
 
 ORDER = (
     "no-scheduling",
@@ -57,13 +58,17 @@ State is handed over by the copies that leave in the end.
 """
 
 
-class Gate(ABC):
-    """A reason why an object is not decided now."""
-
+class _Step:
     name: ClassVar[str]
     """Its place in `ORDER`."""
     about: ClassVar[frozenset[str]] = frozenset()
-    """Annotations of federated objects: it is asked only about objects with one of them, and without any about all."""
+    """Annotations of federated objects: a gate or permit is asked only about objects with one, without any about all."""
+    reads: ClassVar[tuple[type[Index], ...]] = ()
+    """The kinds of its feature that it reads. Changes of them wake what they affect, and are in plans and records."""
+
+
+class Gate(_Step, ABC):
+    """A reason why an object is not decided now."""
 
     @abstractmethod
     def ask(self, question: Question) -> Answer | None:
@@ -75,24 +80,17 @@ class Gate(ABC):
         return False
 
 
-class Shape(ABC):
+class Shape(_Step, ABC):
     """An addition of a feature to the unit of an object."""
-
-    name: ClassVar[str]
-    """Its place in `ORDER`."""
 
     @abstractmethod
     def shape(self, unit: SchedulingUnit, question: Question) -> SchedulingUnit:
         """Return the unit with it; the same unit for an object that the feature is not about."""
 
 
-class Permit(ABC):
+class Permit(_Step, ABC):
     """The last word before a decision is written."""
 
-    name: ClassVar[str]
-    """Its place in `ORDER`."""
-    about: ClassVar[frozenset[str]] = frozenset()
-    """Annotations of federated objects: it is asked only about objects with one of them, and without any about all."""
     asks_of_failures: ClassVar[bool] = False
     """Whether it is asked of decisions that found no place, too."""
 
@@ -100,26 +98,36 @@ class Permit(ABC):
     def permit(self, proposal: Proposal) -> Proposal | Wait | Leave:
         """Return what may be written now: all of it, a part of it, or what happens instead."""
 
+    def claim(self, proposal: Proposal) -> Proposal:
+        """Take what the decision uses of accounts, once all permits let it go on; return it with the claim to write."""
+        return proposal
+
 
 Step = Gate | Shape | Permit
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """All steps of a decision but the engine's, in their order, and the reader of WorkloadSpreads."""
+    """All steps of a decision but the engine's, in their order, and the kinds of features that they read."""
 
     gates: tuple[Gate, ...]
     shapes: tuple[Shape, ...]
     permits: tuple[Permit, ...]
-    spreads: SpreadCompiler
+    reads: tuple[type[Index], ...]
+
+    @property
+    def kinds(self) -> tuple[Resource, ...]:
+        """The kinds that the steps of features read."""
+        return tuple(each.resource for each in self.reads)
 
 
-def to_chain(steps: Iterable[Step], spreads: SpreadCompiler) -> Chain:
+def to_chain(steps: Iterable[Step]) -> Chain:
     """Return the chain of these steps; of two with the same place, the first one goes first."""
     ordered = sorted(steps, key=_place)
     gates = tuple(step for step in ordered if isinstance(step, Gate))
     shapes = tuple(step for step in ordered if isinstance(step, Shape))
-    return Chain(gates, shapes, tuple(step for step in ordered if isinstance(step, Permit)), spreads)
+    permits = tuple(step for step in ordered if isinstance(step, Permit))
+    return Chain(gates, shapes, permits, tuple(dict.fromkeys(each for step in ordered for each in step.reads)))
 
 
 def _place(step: Step) -> int:
@@ -128,7 +136,7 @@ def _place(step: Step) -> int:
     return ORDER.index("") if isinstance(step, Gate) else len(ORDER)
 
 
-def permit(permits: Iterable[Permit], proposal: Proposal) -> tuple[Proposal, Wait | Leave | None]:
+def permit(permits: Sequence[Permit], proposal: Proposal) -> tuple[Proposal, Wait | Leave | None]:
     """Return what the permits leave of a decision, and the answer of the one that stops it."""
     annotations = proposal.attempt.federated["metadata"].get("annotations") or {}
     for each in permits:
@@ -140,4 +148,6 @@ def permit(permits: Iterable[Permit], proposal: Proposal) -> tuple[Proposal, Wai
         if not isinstance(answer, Proposal):
             return proposal, answer
         proposal = answer
+    for each in permits:
+        proposal = each.claim(proposal)
     return proposal, None

@@ -40,6 +40,7 @@ from federation.scheduling.framework.relations import RELATIONS
 from federation.scheduling.framework.relationsteps import with_relation_scores, within_relations
 from federation.scheduling.framework.runner import Framework
 from federation.scheduling.framework.schedulermetrics import SchedulerMetrics
+from federation.scheduling.framework.scoring import PREFERENCES, with_preference
 from federation.scheduling.framework.types import (
     Cluster,
     ClusterChange,
@@ -221,6 +222,8 @@ class Engine:
             return results.end(Outcome.NO_FEASIBLE_CLUSTER, f"{refusal.status.plugin}: {refusal}")
         if RELATIONS.of(unit):
             results.scored = with_relation_scores(unit, results.scored)
+        for each in PREFERENCES.of(unit):
+            results.scored = with_preference(results.scored, each.name, each.score)
         if tiers:
             return (yield from self._in_tiers(results, framework, tiers))
         results.choice = AllClusters(framework, results.scored)

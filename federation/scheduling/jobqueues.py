@@ -18,8 +18,10 @@ import msgspec
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
+from federation.api.resources import JOB_QUEUES
 from federation.apimachinery import conditions
 from federation.apimachinery.annotationrecords import AnnotationRecord, Count, Time, to_time
+from federation.apimachinery.resources import Object
 from federation.planning.federatedobject.finished import has_finished_everywhere
 from federation.planning.federatedobject.placements import departed_clusters
 from federation.planning.rendering.admittednodes import QUEUE_NODES, PodNodes
@@ -33,6 +35,7 @@ from federation.scheduling.names import KUEUE_QUEUE_NAME, QUEUE_ADMISSION, QUEUE
 from federation.scheduling.podgroups import membership_of
 from federation.scheduling.podrequest import has_pods
 from federation.scheduling.policyspec import to_tolerations
+from federation.scheduling.worldobjects import Index, name_of
 
 DEFAULT_QUEUE = "default"
 """The JobQueue of objects that name none."""
@@ -85,21 +88,27 @@ class Admission(msgspec.Struct, frozen=True, omit_defaults=True):
 ADMISSION = AnnotationRecord(QUEUE_ADMISSION, Admission)
 
 
-class QueueIndex:
+class QueueIndex(Index):
     """The names of all JobQueues by namespace."""
+
+    resource = JOB_QUEUES
 
     def __init__(self) -> None:
         self._names: dict[str, set[str]] = {}
 
-    def put(self, namespace: str, name: str) -> bool:
-        """Add a JobQueue; return whether it was unknown."""
-        known = self._names.setdefault(namespace, set())
-        is_new = name not in known
-        known.add(name)
-        return is_new
+    def is_changed(self, old: Object | None, new: Object | None) -> bool:
+        """Return whether a JobQueue comes or goes: its content is read by its controller only."""
+        return old is None or new is None
 
-    def remove(self, namespace: str, name: str) -> None:
+    def put(self, obj: Object) -> str:
+        """Add a JobQueue."""
+        namespace, name = name_of(obj)
+        self._names.setdefault(namespace, set()).add(name)
+        return ""
+
+    def remove(self, obj: Object) -> None:
         """Remove a JobQueue."""
+        namespace, name = name_of(obj)
         known = self._names.get(namespace, set())
         known.discard(name)
         if not known:

@@ -17,6 +17,7 @@ from federation.scheduling.annotationswitch import with_allowed_annotations
 from federation.scheduling.attempt import SchedulingAttempt, tolerations_of
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.types import Taint
+from federation.scheduling.jobqueues import QueueIndex
 from federation.scheduling.movecauses import NO_CAUSE, QuietCauses, quiet_causes
 from federation.scheduling.occasions import Occasion
 from federation.scheduling.podgroups import membership_of, request_in
@@ -26,7 +27,7 @@ from federation.scheduling.relatedworkloads import to_workload
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.tolerations import ended_tolerations, is_emptied
 from federation.scheduling.triggers import ObjectTriggers, TriggerComparison, Triggers, clusters_left, compare_triggers
-from federation.scheduling.workloadspreads import Spread
+from federation.scheduling.workloadspreads import Spread, SpreadIndex
 from federation.scheduling.world import World
 
 
@@ -74,7 +75,8 @@ class Question:
     @cached_property
     def queue(self) -> str:
         """The name of its JobQueue, "" without one."""
-        return self.world.queues.queue_of(self.attempt.federated, self.type_)
+        queues = self.world.index(QueueIndex)
+        return "" if queues is None else queues.queue_of(self.attempt.federated, self.type_)
 
     @cached_property
     def found_profile(self) -> Profile | None:
@@ -120,7 +122,8 @@ class Question:
     @cached_property
     def spread(self) -> Spread | None:
         """The WorkloadSpread that targets the object."""
-        return self.world.spreads.find(self.federated)
+        spreads = self.world.index(SpreadIndex)
+        return None if spreads is None else spreads.find(self.federated)
 
     @cached_property
     def ended(self) -> Mapping[str, Taint]:

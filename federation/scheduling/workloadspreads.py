@@ -1,17 +1,18 @@
 """The WorkloadSpreads of the host, as the scheduler asks for them (docs/reference/workloadspread.md).
 
 A WorkloadSpread applies to the federated workload that its `targetRef` names, whatever the version. The scheduler does
-not know its fields: a `SpreadCompiler` reads them, once per object (`features/workloadspread`). The index keeps the
-results, and an object without a WorkloadSpread costs one look-up. The quotas of a decision are stored with the
-placement, in an annotation of the federated object. Pure.
+not know its fields: the index of `features/workloadspread` reads them, once per object, and keeps the results. An
+object without a WorkloadSpread costs one look-up. The quotas of a decision are stored with the placement, in an
+annotation of the federated object. Pure.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import msgspec
 
 from federation.api import names
+from federation.api.resources import WORKLOAD_SPREADS
 from federation.apimachinery.annotationrecords import AnnotationRecord, Count
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.resources import Object
@@ -29,6 +30,7 @@ from federation.planning.placement.subsetquotas import (
 from federation.scheduling.framework.types import Toleration
 from federation.scheduling.names import UNSCHEDULABLE_SUBSETS
 from federation.scheduling.snapshot import Snapshot
+from federation.scheduling.worldobjects import Index, WorldObjects
 
 
 class Spread(Protocol):
@@ -53,51 +55,36 @@ class Spread(Protocol):
         ...
 
 
-class SpreadCompiler(Protocol):
-    """Reads the fields of WorkloadSpreads for the scheduler."""
-
-    def compile(self, spread: Object) -> Spread:
-        """Return the compiled form; SelectorError or InvalidInput for a malformed or too large one."""
-        ...
-
-    def target_of(self, spread: Mapping[str, Any]) -> Identity:
-        """Return the workload that a WorkloadSpread targets."""
-        ...
-
-
-class NoSpreads:
-    """The compiler of a control plane without the feature."""
-
-    def compile(self, spread: Object) -> Spread:
-        """Raise InvalidInput."""
-        raise InvalidInput(f"WorkloadSpread {spread['metadata']['name']} has no effect: the feature is not installed")
-
-    def target_of(self, spread: Mapping[str, Any]) -> Identity:
-        """Return the WorkloadSpread itself."""
-        return Identity("", "WorkloadSpread", spread["metadata"].get("namespace", ""), spread["metadata"]["name"])
-
-
-class SpreadIndex:
+class SpreadIndex(Index):
     """The WorkloadSpreads by the workload that they target. One per workload is in force: the first by name."""
 
-    def __init__(self, compiler: SpreadCompiler) -> None:
-        self.compiler = compiler
+    resource = WORKLOAD_SPREADS
+
+    def __init__(self, compile_: Callable[[Object], Spread], target_of: Callable[[Object], Identity]) -> None:
+        self._compile = compile_
+        """Returns the compiled form; raises SelectorError or InvalidInput for a malformed or too large one."""
+        self._target_of = target_of
         self._by_target: dict[Identity, dict[str, Spread]] = {}
 
-    def put(self, spread: Object) -> str:
+    def affected(self, obj: Object, objects: WorldObjects) -> Iterable[Mapping[str, Any]]:
+        """Return the workload that a WorkloadSpread targets."""
+        found = objects.of_source(*self._target_of(obj))
+        return () if found is None else (found,)
+
+    def put(self, obj: Object) -> str:
         """Add a new WorkloadSpread; return why it has no effect, "" when it has one."""
         try:
-            compiled = self.compiler.compile(spread)
+            compiled = self._compile(obj)
         except (SelectorError, InvalidInput) as error:
             return str(error)
-        self._by_target.setdefault(self.compiler.target_of(spread), {})[compiled.name] = compiled
+        self._by_target.setdefault(self._target_of(obj), {})[compiled.name] = compiled
         return ""
 
-    def remove(self, spread: Object) -> None:
+    def remove(self, obj: Object) -> None:
         """Remove a WorkloadSpread in the state in which it was added."""
-        target = self.compiler.target_of(spread)
+        target = self._target_of(obj)
         held = self._by_target.get(target, {})
-        held.pop(spread["metadata"]["name"], None)
+        held.pop(obj["metadata"]["name"], None)
         if not held:
             self._by_target.pop(target, None)
 

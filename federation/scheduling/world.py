@@ -5,8 +5,10 @@ plan is the present with changes (`whatif/state.py`), and that of a replay is ma
 They differ in where their objects come from; the chain (`chain.py`) is the same.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TypeVar
 
+from federation.apimachinery.resources import Resource
 from federation.planning.failover.evictingclusters import EvictingClusters, NothingListed
 from federation.planning.federatedobject.placements import PLACED_IN, Name
 from federation.planning.freezes.freezeindex import FreezeIndex
@@ -17,7 +19,6 @@ from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.attempt import SchedulingAttempt
 from federation.scheduling.evictions import Evictions
 from federation.scheduling.hostlimits import Limits
-from federation.scheduling.jobqueues import QueueIndex
 from federation.scheduling.occasions import UnitOptions
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef
@@ -27,8 +28,9 @@ from federation.scheduling.quotas import Quotas
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.volumefinder import RecordedVolumes, VolumeFinder
-from federation.scheduling.workloadspreads import SpreadCompiler, SpreadIndex
-from federation.scheduling.worldobjects import PLACED_NAMESPACE, Copies, ListedObjects, WorldObjects
+from federation.scheduling.worldobjects import PLACED_NAMESPACE, Accounts, Copies, Index, ListedObjects, WorldObjects
+
+Known = TypeVar("Known", bound=Index)
 
 
 class World:
@@ -36,7 +38,7 @@ class World:
 
     def __init__(
         self,
-        spreads: SpreadCompiler,
+        reads: Iterable[type[Index]],
         *,
         options: UnitOptions | None = None,
         annotation_policy: AnnotationPolicy | None = None,
@@ -51,10 +53,10 @@ class World:
         self.scoped = ProjectSnapshots(self.clusters)
         self.policies = PolicyIndex()
         self.profiles = Profiles()
-        self.spreads = SpreadIndex(spreads)
+        self.indexes: Mapping[Resource, Index] = {each.resource: each() for each in reads}
+        """The kinds that steps of features read."""
         self.quotas = Quotas()
         self.workloads = WorkloadIndex()
-        self.queues = QueueIndex()
         self.federated_objects: WorldObjects = ListedObjects()
         self.earlier_volumes: VolumeFinder = RecordedVolumes()
         self.copies: Copies | None = None
@@ -63,6 +65,15 @@ class World:
         self.moves = Moves(self.limits.guard)
         clusters = EvictingClusters(NothingListed(), NothingListed(), self.limits.failover.halts)
         self.evictions = Evictions(clusters, self.limits.failover)
+
+    def index(self, kind: type[Known]) -> Known | None:
+        """Return the index of a class, None without the feature whose steps read it."""
+        return next((each for each in self.indexes.values() if isinstance(each, kind)), None)
+
+    @property
+    def accounts(self) -> Iterator[Accounts]:
+        """The accounts of features."""
+        return (each for each in self.indexes.values() if isinstance(each, Accounts))
 
     def withdraw(self, key: Name) -> None:
         """Forget the moves of an object that stays where it is."""

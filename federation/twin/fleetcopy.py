@@ -37,6 +37,7 @@ from federation.apiserver.store.encryptionkeys import EncryptionOptions
 from federation.apiserver.store.options import StoreOptions
 from federation.apiserver.store.sql import SQLStore
 from federation.client.client import Client
+from federation.features.catalogue import decision_chain
 from federation.journal.inputlog import SQLInputLog
 from federation.scheduling.replay.logentries import Chunk
 
@@ -147,6 +148,7 @@ async def _list(host: Client, resource: Resource) -> list[Object]:
 
 
 def _ours() -> Iterator[Resource]:
+    yield from decision_chain().kinds
     for manifest in crd_manifests():
         spec = manifest["spec"]
         version = next(each["name"] for each in spec["versions"] if each["storage"])

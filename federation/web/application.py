@@ -4,7 +4,7 @@ The API server mounts it and authenticates its requests. Requests for decisions 
 need the right to read the object that they are about. Other paths are authorized as non-resource URLs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request, Response
@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from federation.apimachinery.errors import ApiError, BadRequest, InternalError, not_served
+from federation.apimachinery.resources import Resource
 from federation.apiserver.http.nonresource import Mount
 from federation.apiserver.http.statuserrors import HIDDEN, known_error
 from federation.journal.decisions import Journal
@@ -40,6 +41,7 @@ from federation.web.view import View
 def mount(
     journal: Journal,
     kinds: ServedKinds,
+    kinds_read: Iterable[Resource],
     view: DeliveryView | None = None,
     policies: PolicyView | None = None,
     listed: ObjectListView | None = None,
@@ -48,7 +50,7 @@ def mount(
 ) -> Mount:
     """Return the app as the API server mounts it below `/federation/`; without views it serves the journal only.
 
-    `views` are those of leaf features.
+    `views` are those of leaf features, and `kinds_read` what their steps of decisions read.
     """
     web = FastAPI(
         title="federation",
@@ -59,7 +61,8 @@ def mount(
     )
     decisions.add_routes(web, journal, kinds, listed)
     ownnamespaces.add_routes(web)
-    replayrecords.add_routes(web, journal)
+    needed = replayrecords.required(kinds_read)
+    replayrecords.add_routes(web, journal, needed)
     paths = {decisions.DECISIONS_PATH, ownnamespaces.PATH, replayrecords.PATH}
     if view is not None:
         delivery.add_routes(web, view, kinds)
@@ -73,7 +76,7 @@ def mount(
         paths.add(policyobjects.PATH)
     if listed is not None:
         objectlist.add_routes(web, listed)
-        replaycomparison.add_routes(web, journal, listed)
+        replaycomparison.add_routes(web, journal, listed, needed)
         paths |= {objectlist.PATH, replaycomparison.PATH}
     if headroom is not None:
         clusterheadroom.add_routes(web, headroom)

@@ -48,6 +48,7 @@ from federation.plans.planfile import basis_to_json, federated_key, seen_by, to_
 from federation.plans.planner import Planners
 from federation.plans.requestedchanges import RequestedChanges, ResolvedChanges, resolve_changes
 from federation.plans.review import without_manifests
+from federation.scheduling.chain import Chain
 from federation.scheduling.hostlimits import to_document
 from federation.scheduling.whatif.affected import affects_others
 from federation.scheduling.whatif.compute import ORDER_WARNING
@@ -134,9 +135,9 @@ class PlanView:
                 resolved = await self._resolve(own, authorize, wanted)
                 namespaces = frozenset(edit.namespace for edit in resolved.edits)
                 is_everywhere = "" in namespaces
-                world = await read_inventory(self.host, None if is_everywhere else namespaces)
+                world = await read_inventory(self.host, planner.chain, None if is_everywhere else namespaces)
                 sees_clusters = await may_list(request, FEDERATED_CLUSTERS, "")
-                _check_size(world, resolved.changes, sees_clusters=sees_clusters)
+                _check_size(world, resolved.changes, planner.chain, sees_clusters=sees_clusters)
                 found = await planner.plan(world, resolved.changes, is_explained=wanted.explain)
                 visible = await _visible(
                     request, found, None if is_everywhere else namespaces, resolved.changes, sees_clusters=sees_clusters
@@ -258,13 +259,13 @@ def _parse(body: bytes) -> _Wanted:
         raise BadRequest(f"the body is no request for a plan: {' '.join(str(error).split())[:500]}") from error
 
 
-def _check_size(world: ObjectSet, changes: Sequence[ObjectChange], *, sees_clusters: bool) -> None:
+def _check_size(world: ObjectSet, changes: Sequence[ObjectChange], chain: Chain, *, sees_clusters: bool) -> None:
     """Raise BadRequest if the plan would compute more manifests than one user may.
 
     A user who may list clusters works for all namespaces.
     """
     concerned: list[Any] = [change.after for change in changes if change.after is not None]
-    if any(map(affects_others, changes)):  # policies, for example: any object may be affected
+    if any(affects_others(change, chain) for change in changes):  # policies, for example: any object may be affected
         concerned += [each["spec"].get("template") for each in world.federated()]
     clusters = len(world.list(FEDERATED_CLUSTERS))
     with charged():

@@ -24,12 +24,12 @@ from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
 from federation.apimachinery.errors import BadRequest, Forbidden, ServiceUnavailable
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object
+from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.journal.decisions import Journal
 from federation.plans.recordfiles import write_records
 from federation.scheduling.replay.logentries import Chunk, decides_in, to_us
 from federation.web.objectlist import ObjectListView, visible_types
-from federation.web.replayrecords import required
 from federation.web.replayturns import ReplayTurns
 from federation.web.requests import json_response, may_list, read_body
 
@@ -72,15 +72,15 @@ class Own(NamedTuple):
     project: str
 
 
-def add_routes(web: FastAPI, journal: Journal, listed: ObjectListView) -> None:
-    """Serve replays."""
+def add_routes(web: FastAPI, journal: Journal, listed: ObjectListView, needed: list[Attributes]) -> None:
+    """Serve replays; those of everything need these permissions."""
     turns = {True: ReplayTurns(), False: ReplayTurns()}  # users of namespaces do not keep operators waiting
 
     @web.post(PATH)
     async def replay(request: Request) -> Response:
         """Return both worlds by hour, namespace and team, as `fedctl replay -o json` prints them."""
         asked = _parse(await read_body(request, _BODY_BYTES_MAX, "a replay has at most 1 MiB of objects"))
-        own = await _authorize(request, asked, listed)
+        own = await _authorize(request, asked, listed, needed)
         asker = "" if own is None else own.project or asked.namespace
         async with turns[own is None].turn(asker):
             until_us = None if asked.until is None else to_us(asked.until)
@@ -104,10 +104,12 @@ def _parse(body: bytes) -> ReplayRequest:
     return asked
 
 
-async def _authorize(request: Request, asked: ReplayRequest, listed: ObjectListView) -> Own | None:
+async def _authorize(
+    request: Request, asked: ReplayRequest, listed: ObjectListView, needed: list[Attributes]
+) -> Own | None:
     """Return the decisions that count, None for all; Forbidden for what the user may not see or change."""
     try:
-        await request.scope[AUTHORIZE](required(), is_path_enough=False)
+        await request.scope[AUTHORIZE](needed, is_path_enough=False)
     except Forbidden as error:
         if not asked.namespace:
             raise Forbidden(
@@ -121,11 +123,11 @@ async def _authorize(request: Request, asked: ReplayRequest, listed: ObjectListV
                 f"in a replay of namespace {asked.namespace} you may change PropagationPolicies of that namespace;"
                 " anything else needs the right to read all records"
             ) from error
-        kinds = [(type_.resource.group, type_.resource.kind) for type_, _ in visible]
+        own = [(type_.resource.group, type_.resource.kind) for type_, _ in visible]
         project = listed.projects().of(asked.namespace)
         if project is None or await may_list(request, FEDERATED_CLUSTERS, ""):
-            return Own(kinds, "")
-        return Own(kinds, project.name)
+            return Own(own, "")
+        return Own(own, project.name)
     return None
 
 

@@ -3,12 +3,14 @@
 Records have templates, clusters and policies of everybody. So reading them needs the right to list all of these.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
 
 from federation.apimachinery.errors import BadRequest
+from federation.apimachinery.resources import Resource
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.journal.decisions import Journal
@@ -23,8 +25,8 @@ _BYTES_MAX = 4 << 20
 """Bytes of the chunks in one response; `metadata.continue` leads to the rest."""
 
 
-def add_routes(web: FastAPI, journal: Journal) -> None:
-    """Serve the records."""
+def add_routes(web: FastAPI, journal: Journal, needed: list[Attributes]) -> None:
+    """Serve the records to users with these permissions."""
 
     @web.get(PATH)
     async def records(
@@ -35,7 +37,7 @@ def add_routes(web: FastAPI, journal: Journal) -> None:
         """Return the chunks of all segments that have decisions since a time, oldest first."""
         if since.tzinfo is None:
             raise BadRequest("since: a time needs a time zone, for example 2026-01-01T00:00:00Z")
-        await request.scope[AUTHORIZE](required(), is_path_enough=False)
+        await request.scope[AUTHORIZE](needed, is_path_enough=False)
         segment, number = map(int, after.split("."))
         found = await journal.read_inputs(to_us(since), (segment, number), _BYTES_MAX)
         metadata = {"continue": f"{found[-1].segment}.{found[-1].number}"} if found else {}
@@ -44,6 +46,6 @@ def add_routes(web: FastAPI, journal: Journal) -> None:
         )
 
 
-def required() -> list[Attributes]:
+def required(kinds: Iterable[Resource]) -> list[Attributes]:
     """Return the permissions to read records: to list everything that they come from, in all namespaces."""
-    return [to_read(resource, "list", "") for resource in (*RECORDED, *FEDERATED)]
+    return [to_read(resource, "list", "") for resource in (*RECORDED, *kinds, *FEDERATED)]

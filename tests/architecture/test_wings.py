@@ -37,10 +37,6 @@ def test_no_two_wings_have_the_same_kind() -> None:
     assert len(kinds) == len(set(kinds))
 
 
-def test_one_wing_reads_workload_spreads_for_the_scheduler() -> None:
-    assert [feature.name for feature in FEATURES if feature.spreads is not None] == ["workloadspread"]
-
-
 def test_a_wing_brings_its_screens_with_their_templates() -> None:
     found = {screen.path: feature.name for feature in FEATURES for screen in feature.screens()}
     assert found == {

@@ -19,6 +19,7 @@ from tests.unit.web.test_delivery import served
 
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, FEDERATED_CLUSTERS, PROPAGATION_POLICIES
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, SECRETS, Object
+from federation.features.catalogue import decision_chain
 from federation.plans.inventory import read_inventory
 
 PATH = "/federation/v1/plan"
@@ -198,7 +199,7 @@ async def test_a_plan_reads_the_namespaces_of_its_changes_only() -> None:
             web["metadata"]["namespace"] = namespace
             await world.create(DEPLOYMENTS, web)
         await world.settle()
-        found = await read_inventory(world.user, frozenset(("default",)))
+        found = await read_inventory(world.user, decision_chain(), frozenset(("default",)))
         assert {obj["metadata"].get("namespace") for obj in found.federated()} == {"default"}
         assert [policy["metadata"]["namespace"] for policy in found.list(PROPAGATION_POLICIES)] == ["default"]
         assert [namespace["metadata"]["name"] for namespace in found.list(NAMESPACES)] == ["default"]

@@ -325,7 +325,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.state.put_flavor("any", {"metadata": {"name": "any"}, "spec": {}})
         self.state.put_namespace("team", {})
         for queue in QUEUES:
-            self.index.put("team", queue)
+            self.index.put({"metadata": {"namespace": "team", "name": queue}})
             self.state.put_job_queue("team", queue, {"clusterJobQueue": queue})
         for queue, source in self.specs.items():
             self.state.put_queue(queue, source)

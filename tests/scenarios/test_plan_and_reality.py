@@ -57,13 +57,13 @@ def planner(world: World) -> Planner:
 
 
 async def plan(world: World, **requested: Any) -> tuple[Plan, ResolvedChanges]:
-    inventory = await read_inventory(world.user)
+    inventory = await read_inventory(world.user, decision_chain())
     resolved = await resolve_changes(world.user, inventory, RequestedChanges(**requested))
     return await planner(world).plan(inventory, resolved.changes), resolved
 
 
 async def plan_file(world: World, **requested: Any) -> PlanFile:
-    inventory = await read_inventory(world.user)
+    inventory = await read_inventory(world.user, decision_chain())
     resolved = await resolve_changes(world.user, inventory, RequestedChanges(**requested))
     result = await planner(world).plan(inventory, resolved.changes)
     return to_plan_file(result, inventory, resolved.edits, resolved.changes, resolved.hypothetical)
@@ -326,7 +326,7 @@ async def test_a_plan_without_changes_is_empty_even_if_all_objects_are_examined(
         await begin(world, ("a", "b"))
         await world.create(OVERRIDE_POLICIES, an_override("north", "/spec/minReadySeconds", 5))
         await world.settle()
-        inventory = await read_inventory(world.user)
+        inventory = await read_inventory(world.user, decision_chain())
         run = compute(
             inventory, (), load_plugins(selects=selects), decision_chain(), now=world.clock.now(), is_everything=True
         )

@@ -15,6 +15,7 @@ from federation.api.resources import PROJECTS, PROPAGATION_POLICIES, SCHEDULING_
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import DEPLOYMENTS
 from federation.cli.replay.worldoutput import print_comparison
+from federation.features.catalogue import decision_chain
 from federation.plans.replays import to_json
 from federation.scheduling.replay.otherworld import Changes, to_changed_object
 
@@ -49,7 +50,9 @@ async def test_a_bad_policy_is_named_with_its_time_and_objects(capsys: pytest.Ca
         bad = a_policy({"east": 1, "north": 1, "west": 1})
         for place in bad["spec"]["placement"]:
             place["preferences"]["maxReplicas"] = 10
-        key, obj = to_changed_object({**bad, "apiVersion": "core.kubeadmiral.io/v1alpha1", "kind": "PropagationPolicy"})
+        key, obj = to_changed_object(
+            {**bad, "apiVersion": "core.kubeadmiral.io/v1alpha1", "kind": "PropagationPolicy"}, decision_chain()
+        )
         comparison = await elsewhere(world.journal, Changes({key: obj}))
         found = to_json(comparison)
         worst = found["worst"]

@@ -70,7 +70,7 @@ async def review(
     planner = a_planner(world)
     compared = compare_files(texts(before), texts(after))
     deletions, _ = await find_deletions(world.user, compared.deleted, "default")
-    inventory = await read_inventory(world.user)
+    inventory = await read_inventory(world.user, decision_chain())
     documents = with_annotation(compared.documents, names.CHANGE, change)
     resolved = await resolve_changes(world.user, inventory, RequestedChanges(documents, deletions=deletions))
     result = await planner.plan(inventory, resolved.changes)

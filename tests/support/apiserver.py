@@ -136,7 +136,9 @@ def build(
     planners = Planners(_plugins(), decision_chain(), None, clock)
     journal = journal if journal is not None else MemoryJournal()
     mounts = {
-        "federation": application.mount(journal, registry.kinds, view, policies, listed, headroom, views),
+        "federation": application.mount(
+            journal, registry.kinds, decision_chain().kinds, view, policies, listed, headroom, views
+        ),
         "ui": uiapp.mount(pki.token_key.read_bytes, clock, planners, login, feature_screens()),
     }
     aggregator = Aggregator(registry, identity=pki.front_proxy.read, clock=clock)

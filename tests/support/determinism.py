@@ -63,7 +63,7 @@ class Federation(World):
     def __init__(self, seed: int) -> None:
         order = random.Random(seed)  # an order, not a secret
         self.chain = decision_chain()
-        super().__init__(self.chain.spreads)
+        super().__init__(self.chain.reads)
         self.engine = Engine(load_plugins())
         self.assume_cache = AssumeCache()
         members = [_a_cluster(number) for number in range(12)]

@@ -8,6 +8,7 @@ from rich.markup import escape
 
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.cli.applications.surroundings import Surroundings, find_missing, read_surroundings
+from federation.features.catalogue import decision_chain
 from federation.planning.applications.graph import Application, Part, shared_parts
 from federation.planning.applications.needs import needs_of
 from federation.planning.federatedobject.placements import effective_placement
@@ -54,7 +55,7 @@ async def show(context: KubeconfigContext, target: str, namespace: str, clusters
     kind, name = split_target(target, repr(target))
     async with context.client() as host:
         resource = await ServedKinds(host).named(kind)
-        world = await read_inventory(host)
+        world = await read_inventory(host, decision_chain())
         known = {str(cluster["metadata"]["name"]) for cluster in world.list(FEDERATED_CLUSTERS)}
         if unknown := sorted(set(clusters) - known):
             raise unknown_cluster("--in", unknown[0], known)

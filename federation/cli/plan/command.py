@@ -203,7 +203,7 @@ async def plan(context: KubeconfigContext, requested: RequestedChanges, output: 
     async with make_planner(context) as planner:
         started_s = time.perf_counter()
         try:
-            world = await read_inventory(planner.host)
+            world = await read_inventory(planner.host, planner.chain)
         except PlanForbidden as error:
             result = await plan_on_host(planner.host, requested, output, error)
             took = (

@@ -26,7 +26,7 @@ from federation.apimachinery.errors import (
     Invalid,
 )
 from federation.cli.plan.command import make_planner, request_plan
-from federation.plans.inventory import read_inventory
+from federation.plans.inventory import kinds_of, read_inventory
 from federation.plans.planfile import PlanFile, basis_from_json, to_plan_file, write_plan_file
 from federation.plans.planner import Planner
 from federation.plans.repositorychanges import compare_files, with_annotation
@@ -204,11 +204,11 @@ async def _plan(planner: Planner, requested: RequestedChanges, change: str) -> t
     host = planner.host
     if not requested.documents and not requested.deletions:
         return Plan([]), PlanFile([], [], [], [], change=change)
-    edits = await to_edits(host, ObjectSet({}), requested)
+    edits = await to_edits(host, ObjectSet(dict.fromkeys(kinds_of(planner.chain), ())), requested)
     answer = await request_plan(host, requested, explain=False, manifests=False, basis=True)
     if answer is not None:
         return from_json(answer), basis_from_json(answer["basis"], edits, change)
-    world = await read_inventory(host)
+    world = await read_inventory(host, planner.chain)
     resolved = await resolve_changes(host, world, requested)
     result = await planner.plan(world, resolved.changes)
     saved = to_plan_file(result, world, resolved.edits, resolved.changes, ())

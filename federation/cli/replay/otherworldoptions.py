@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from federation.apimachinery.errors import ConfigurationError
+from federation.features.catalogue import decision_chain
 from federation.planning.cost.ratelist import parse_rates
 from federation.scheduling.replay.otherworld import Changes, to_changed_object
 from federation.terminal.manifests import read_manifests
@@ -16,7 +17,7 @@ def read_changes(
     objects = {}
     for document in read_manifests(files):
         try:
-            key, obj = to_changed_object(document.manifest)
+            key, obj = to_changed_object(document.manifest, decision_chain())
         except ConfigurationError as error:
             raise ConfigurationError(f"{document.origin}: {error}") from error
         objects[key] = obj

@@ -33,11 +33,12 @@ def answer(order: Object) -> Object:
     kinds = None if order["kinds"] is None else frozenset((str(group), str(kind)) for group, kind in order["kinds"])
     since_us = to_us(datetime.fromisoformat(order["since"]))
     selection = Selection(since_us, until_us, order["namespace"], kinds, order["project"])
-    objects = dict(map(to_changed_object, order["objects"]))
+    chain = decision_chain()
+    objects = dict(to_changed_object(each, chain) for each in order["objects"])
     added = {f"{name}-like-{number}": name for number, name in enumerate(order["addClusters"], 1)}
     changes = Changes(objects, frozenset(order["withoutClusters"]), added, {}, order["profile"])
     chunks = read_records(Path(order["records"]))
-    comparison = compare(chunks, changes, selection, now_us, load_plugins(selects=selects), decision_chain())
+    comparison = compare(chunks, changes, selection, now_us, load_plugins(selects=selects), chain)
     found = to_json(comparison)
     if kinds is not None:  # the use of all CPUs is a number of the fleet
         for pair in (found["total"], *found["byHour"]):

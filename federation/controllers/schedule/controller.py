@@ -16,13 +16,11 @@ from federation.api.resources import (
     FEDERATED_CLUSTERS,
     FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_ROLLOUTS,
-    JOB_QUEUES,
     PLACEMENT_HOLDS,
     PROJECTS,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     SCHEDULING_PROFILES,
-    WORKLOAD_SPREADS,
 )
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.controllers.schedule.claimwatch import ClaimWatch
@@ -121,7 +119,8 @@ class ScheduleController:
         self._objects = host.objects
         self._clock = host.clock
         self._started = asyncio.Event()
-        self._begin_records = partial(_begin_records, host, journal.inputs, _to_header(chosen, engine.registry))
+        kinds, header = (*RECORDED, *chain.kinds), _to_header(chosen, engine.registry)
+        self._begin_records = partial(_begin_records, host, journal.inputs, kinds, header)
         self._webhook_client = caller.webhook_client if caller is not None else None
         self.cache = cache = InputCache(
             chain,
@@ -190,10 +189,9 @@ class ScheduleController:
             FEDERATED_ROLLOUTS: self.evictions.on_rollout,
             PROPAGATION_POLICIES: handlers.on_policy,
             CLUSTER_PROPAGATION_POLICIES: handlers.on_policy,
-            WORKLOAD_SPREADS: handlers.on_spread,
             FEDERATED_RESOURCE_QUOTAS: self._quotas.on_quota,
-            JOB_QUEUES: handlers.on_queue,
             PROJECTS: handlers.on_project,
+            **{kind: partial(handlers.on_indexed, index) for kind, index in self.cache.indexes.items()},
         }
 
     @property
@@ -274,6 +272,7 @@ class ScheduleController:
             self.evictions.remember(key_of(new), new, self._clock.now())
         self._on_pod_budget(old, new)
         self._quotas.on_federated(old, new)
+        self._handlers.on_payer(old, new)
         self._handlers.partners.on_federated(old, new)
 
     def _on_pod_budget(self, old: Object | None, new: Object | None) -> None:
@@ -292,10 +291,10 @@ def _to_evictions(host: Host, options: FailoverOptions) -> Evictions:
     return Evictions(EvictingClusters(clusters, budgets, options.halts), options, host.presence)
 
 
-def _begin_records(host: Host, recorder: InputRecorder, header: Header) -> None:
+def _begin_records(host: Host, recorder: InputRecorder, kinds: Iterable[Resource], header: Header) -> None:
     """Record what decisions depend on; changes of the world reach the records with the caches."""
     recorder.begin(header)
-    for resource in RECORDED:
+    for resource in kinds:
         host.informers.for_resource(resource).add_handler(partial(recorder.observe, resource))
 
 

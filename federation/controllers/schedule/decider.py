@@ -15,6 +15,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery.clock import Clock, to_rfc3339
 from federation.apimachinery.errors import PluginError, is_refusal
 from federation.apimachinery.mergepatch import apply_merge_patch
+from federation.apimachinery.objectshape import revision_of
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import Subject
@@ -277,10 +278,15 @@ class Decider:
     def end_claim(self, context: AttemptContext, base: Object, failure: Exception | None) -> None:
         """Forget the claim of a write that was refused, or that found and left the object as it was."""
         quotas, key = self._cache.quotas, context.key
+        ledgers = [accounts.ledger for accounts in self._cache.accounts]
         if failure is None:
             quotas.settle(key.namespace, key, base)
+            for ledger in ledgers:
+                ledger.settle(key, revision_of(base))
         elif is_refusal(failure):  # without an answer, the next version of the object shows what was written
             quotas.revoke(key.namespace, key)
+            for ledger in ledgers:
+                ledger.revoke(key)
 
     def withheld(self, context: AttemptContext) -> str:
         """Return why the object's content is not delivered as it is, "" if it is within the quotas."""

@@ -8,7 +8,6 @@ its queueing hint (`unschedulable.py`).
 from collections.abc import Callable, Hashable, Iterable
 from typing import Protocol, cast
 
-from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.resources import Object, group_kind_of
 from federation.apimachinery.selectors import SelectorError
@@ -33,6 +32,7 @@ from federation.scheduling.policyspec import Policy, PolicyRef, compile_policy
 from federation.scheduling.policywarnings import policy_warnings, profile_warnings
 from federation.scheduling.queueinghints import FOR_ALL
 from federation.scheduling.relatedworkloads import to_workload
+from federation.scheduling.worldobjects import Index, name_of
 
 BY_POLICY = "schedule/policy"
 """The index of federated objects by the policy that their labels name."""
@@ -186,19 +186,17 @@ class EventHandlers:
             self._cache.profiles.remove(name)
         self.retry(Key(*key) for key in self._cache.using_profile(name))
 
-    def on_spread(self, old: Object | None, new: Object | None) -> None:
-        """Handle an event of a WorkloadSpread: the workload that it targets, before and now, is scheduled again."""
-        if not _is_spec_changed(old, new):
+    def on_indexed(self, index: Index, old: Object | None, new: Object | None) -> None:
+        """Handle an event of a kind that steps of features read: what it affects is scheduled again."""
+        if not index.is_changed(old, new):
             return
         if old is not None:
-            self._cache.spreads.remove(old)
-        if new is not None and (problem := self._cache.spreads.put(new)):
-            self._recorder.event(new, WARNING, names.EVENT_INVALID_SPREAD, problem)
-        target_of = self._cache.spreads.compiler.target_of
-        for group, kind, namespace, name in {target_of(spread) for spread in (old, new) if spread is not None}:
-            if (type_ := self._objects.types.for_group_kind(group, kind)) is not None:
-                key = self._objects.key_for(type_, namespace, name)
-                self.retry((key,) if self._objects.get(key) is not None else ())
+            index.remove(old)
+        if new is not None and (problem := index.put(new)):
+            self._recorder.event(new, WARNING, f"Invalid{index.resource.kind}", problem)
+        versions = [version for version in (old, new) if version is not None]
+        affected = (each for version in versions for each in index.affected(version, self._objects))
+        self.retry(dict.fromkeys(Key(*name_of(each)) for each in affected))
 
     def on_freeze(self, old: Object | None, new: Object | None) -> None:
         """Handle an event of a ChangeFreeze: what it held may go on."""
@@ -208,15 +206,12 @@ class EventHandlers:
             self._cache.freezes.put(new)
         self.retry(Key(*key) for key in tuple(self._cache.freezes.waiting))
 
-    def on_queue(self, old: Object | None, new: Object | None) -> None:
-        """Handle an event of a JobQueue: objects of its namespace begin to wait in it, or stop to."""
-        metadata = (new if new is not None else old or {})["metadata"]
-        namespace, name = metadata["namespace"], metadata["name"]
-        if new is None:
-            self._cache.queues.remove(namespace, name)
-        elif not self._cache.queues.put(namespace, name):
-            return
-        self.retry(map(key_of, self._objects.list_namespace(namespace)))
+    def on_payer(self, old: Object | None, new: Object | None) -> None:
+        """Handle an event of a federated object: others may get what it gives back to accounts of features."""
+        key = key_of(new if new is not None else old or {})
+        for accounts in self._cache.accounts:
+            if accounts.observe(key, new):
+                self.retry(Key(*each) for each in sorted(accounts.waiting - {key}))
 
     def on_project(self, old: Object | None, new: Object | None) -> None:
         """Handle an event of a Project: its clusters are all that exist for the objects of its namespaces."""

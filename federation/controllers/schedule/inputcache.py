@@ -32,7 +32,7 @@ class InputCache(World):
         annotation_policy: AnnotationPolicy | None = None,
         triggers: TriggerSource | None = None,
     ) -> None:
-        super().__init__(chain.spreads, options=options, annotation_policy=annotation_policy, triggers=triggers)
+        super().__init__(chain.reads, options=options, annotation_policy=annotation_policy, triggers=triggers)
         self.chain = chain
         self.federated_objects = objects
         for name, values in INDEXES.items():

@@ -15,6 +15,7 @@ from federation.planning.federatedobject.finished import kind_of
 from federation.runtime.controller import Key, key_of
 from federation.runtime.host import Host
 from federation.scheduling.jobqueues import QueueIndex
+from federation.scheduling.worldobjects import name_of
 
 
 class Observer:
@@ -137,13 +138,13 @@ class Observer:
     def _on_job_queue(self, old: Object | None, new: Object | None) -> None:
         if old is not None and new is not None and old.get("spec") == new.get("spec"):
             return
-        metadata = (new if new is not None else old or {})["metadata"]
-        namespace, name = metadata["namespace"], metadata["name"]
+        either = new if new is not None else old or {}
+        namespace, name = name_of(either)
         self._state.put_job_queue(namespace, name, None if new is None else new.get("spec") or {})
         if new is None:
-            self._index.remove(namespace, name)
+            self._index.remove(either)
         else:
-            self._index.put(namespace, name)
+            self._index.put(either)
             self._classes.ensure()
         if self._objects.has_synced:
             for federated in self._objects.list_namespace(namespace):

@@ -10,6 +10,7 @@ from federation.scheduling.framework.types import SchedulingUnit
 from federation.scheduling.jobqueues import (
     ADMISSION,
     Phase,
+    QueueIndex,
     admission_of,
     is_lost,
     to_lost,
@@ -24,6 +25,7 @@ class Admitted(Gate):
     """An object that waits in its JobQueue."""
 
     name = "queue"
+    reads = (QueueIndex,)
 
     def ask(self, question: Question) -> Wait | Leave | None:
         """Let an object without a queue, or with an admission, go on; one that lost its admission leaves."""

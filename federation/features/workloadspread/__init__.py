@@ -1,7 +1,7 @@
 """WorkloadSpread: pods of a workload over ordered subsets of nodes or clusters (docs/reference/workloadspread.md).
 
 On the host, `controller.py` and `reconcile.py` deliver WorkloadSpreads to the members of their workloads and merge
-their status. The scheduler divides the replicas; it asks `rules/compiledspread.py` through `SpreadCompiler`. Inside a
+their status. The scheduler divides the replicas; it asks `rules/compiledspread.py` through `SpreadIndex`. Inside a
 cluster, `incluster/` admits pods and counts them. `rules/` decides for both.
 """
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from federation.apiserver.admission.plugins import AdmissionPlugin
     from federation.featureapi.surroundings import Surroundings
     from federation.scheduling.chain import Step
-    from federation.scheduling.workloadspreads import SpreadCompiler
 
 
 def _kinds() -> Sequence["type[Kind]"]:
@@ -40,12 +39,6 @@ def _admission(host: "HostReader") -> Sequence["AdmissionPlugin"]:
     return (WorkloadSpreadAdmission(host.find, host.list_objects, host.read_object, RULES),)
 
 
-def _spreads() -> "SpreadCompiler":
-    from federation.features.workloadspread.rules.compiledspread import ClusterSpreads
-
-    return ClusterSpreads()
-
-
 def _steps() -> "Sequence[Step]":
     from federation.features.workloadspread.spreadshape import STEPS
 
@@ -58,6 +51,5 @@ FEATURE = Feature(
     kinds=_kinds,
     controllers=_controllers,
     admission=_admission,
-    spreads=_spreads,
     steps=_steps,
 )

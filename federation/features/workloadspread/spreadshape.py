@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from federation.features.workloadspread.rules.compiledspread import ClusterSpreads
 from federation.scheduling.chain import Shape
 from federation.scheduling.framework.division import SUBSETS
 from federation.scheduling.framework.types import SchedulingMode, SchedulingUnit
@@ -24,6 +25,7 @@ class InSubsets(Shape):
     """The WorkloadSpread of the workload: it divides in Divide mode."""
 
     name = "workload-spread"
+    reads = (ClusterSpreads,)
 
     def shape(self, unit: SchedulingUnit, question: Question) -> SchedulingUnit:
         """Return the unit with its subsets."""

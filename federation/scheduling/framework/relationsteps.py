@@ -12,12 +12,13 @@ Decision: docs/decisions/0104-workloads-follow-and-avoid-each-other.md
 """
 
 from dataclasses import replace
+from functools import partial
 
-from federation.scheduling.framework.cycle import FilterResult, PluginScores, ScoreResult
+from federation.scheduling.framework.cycle import FilterResult, ScoreResult
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.moving import CHOOSES_ANEW
-from federation.scheduling.framework.normalization import SCORE_MAX, Ranking, Totals
 from federation.scheduling.framework.relations import RELATIONS, Relation, domain_of
+from federation.scheduling.framework.scoring import with_preference
 from federation.scheduling.framework.types import Cluster, ClusterChange, SchedulingUnit, Status, unschedulable
 
 NAME = "WorkloadAffinity"
@@ -41,15 +42,7 @@ def with_relation_scores(unit: SchedulingUnit, scored: ScoreResult) -> ScoreResu
     """Return the scores with those of the unit's preferences."""
     if not any(relation.weight for relation in RELATIONS.of(unit)):
         return scored
-    totals = scored.totals
-    raw = tuple([score_of(unit, cluster) for cluster in totals.clusters])
-    least, most = min(raw, default=0), max(raw, default=0)
-    if least == most:
-        return scored
-    normalised = tuple([(score - least) * SCORE_MAX // (most - least) for score in raw])
-    sums = [total + own for total, own in zip(totals.scores, normalised, strict=True)]
-    part = PluginScores(NAME, 1, raw, normalised)
-    return ScoreResult(Totals(totals.clusters, Ranking(sums)), (*scored.parts, part))
+    return with_preference(scored, NAME, partial(score_of, unit))
 
 
 def rejection(unit: SchedulingUnit, cluster: Cluster) -> str:

@@ -7,9 +7,9 @@ decision about 500 clusters takes nearly twice as long. A failing plugin is hand
 clusters are scored together.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from operator import add, is_not
-from typing import Any
+from typing import Any, Protocol
 
 from federation.scheduling.framework.clustergroup import ClusterGroup
 from federation.scheduling.framework.cycle import (
@@ -28,9 +28,10 @@ from federation.scheduling.framework.enabledplugin import (
     check_status,
     ignore_or_raise,
 )
-from federation.scheduling.framework.normalization import Ranking, Totals
+from federation.scheduling.framework.normalization import SCORE_MAX, Ranking, Totals
 from federation.scheduling.framework.resultcache import CachedResult, ClusterList, ResultCache
 from federation.scheduling.framework.schedulermetrics import SchedulerMetrics
+from federation.scheduling.framework.shapekeys import ShapeKey
 from federation.scheduling.framework.types import Cluster, Exchange
 
 
@@ -52,6 +53,31 @@ class _CachedTotals(CachedResult):
         super().__init__()
         self.parts: tuple[PluginScores, ...] = ()
         self.ranking = Ranking(())
+
+
+class Preference(Protocol):
+    """A score of a feature, which counts in every profile. Explanations have its name."""
+
+    @property
+    def name(self) -> str: ...
+
+    def score(self, cluster: Cluster) -> int: ...  # more for a better cluster, in any range
+
+
+PREFERENCES: ShapeKey[tuple[Preference, ...]] = ShapeKey("preferred", ())
+
+
+def with_preference(scored: ScoreResult, name: str, score: Callable[[Cluster], int]) -> ScoreResult:
+    """Return the scores with a further one; the same if all clusters have an equal one."""
+    totals = scored.totals
+    raw = tuple(map(score, totals.clusters))
+    least, most = min(raw, default=0), max(raw, default=0)
+    if least == most:
+        return scored
+    normalised = tuple([(score - least) * SCORE_MAX // (most - least) for score in raw])
+    sums = [total + own for total, own in zip(totals.scores, normalised, strict=True)]
+    part = PluginScores(name, 1, raw, normalised)
+    return ScoreResult(Totals(totals.clusters, Ranking(sums)), (*scored.parts, part))
 
 
 class ScoreRunner:

@@ -43,7 +43,7 @@ from federation.scheduling.replay.logentries import (
     placed_by,
     restored,
 )
-from federation.scheduling.replay.projection import RESOURCE_OF, project, with_triggers
+from federation.scheduling.replay.projection import RECORDED, project, with_triggers
 from federation.scheduling.replay.redecide import decide_again
 from federation.scheduling.replay.world import ReplayWorld
 
@@ -71,13 +71,14 @@ class Changes:
         return bool(self.objects or self.without_clusters or self.like or self.rates or self.profile)
 
 
-def to_changed_object(manifest: Object) -> tuple[_WorldKey, Object]:
+def to_changed_object(manifest: Object, chain: Chain) -> tuple[_WorldKey, Object]:
     """Return the key and the recorded parts of a manifest; ConfigurationError for a kind that no decision reads."""
     group, kind = str(manifest.get("apiVersion") or "").rpartition("/")[0], manifest.get("kind")
-    resource = next((each for each in RESOURCE_OF.values() if (each.group, each.kind) == (group, kind)), None)
+    read = (*RECORDED, *chain.kinds)
+    resource = next((each for each in read if (each.group, each.kind) == (group, kind)), None)
     metadata = manifest.get("metadata") or {}
     if resource is None or not metadata.get("name"):
-        kinds = ", ".join(sorted(each.kind for each in RESOURCE_OF.values()))
+        kinds = ", ".join(sorted(each.kind for each in read))
         raise ConfigurationError(f"{kind or 'a document without kind'}: use an object with a name of one of {kinds}")
     namespace = str(metadata.get("namespace") or "default") if resource.namespaced else ""
     obj = project(resource, {**manifest, "metadata": {**metadata, "namespace": namespace}} if namespace else manifest)
@@ -133,7 +134,7 @@ class OtherWorld(ReplayWorld):
 
     def apply(self, change: WorldChange) -> None:
         """Take over a changed object, changed as this world is."""
-        resource = RESOURCE_OF.get(change.kind)
+        resource = self.kinds.get(change.kind)
         if resource is None:
             return
         key = (resource, change.namespace, change.name)

@@ -17,12 +17,10 @@ from federation.api.resources import (
     FEDERATED_CLUSTERS,
     FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_TYPE_CONFIGS,
-    JOB_QUEUES,
     PROJECTS,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     SCHEDULING_PROFILES,
-    WORKLOAD_SPREADS,
 )
 from federation.api.secretvalues import without_secret_values
 from federation.apimachinery.errors import ConfigurationError
@@ -173,11 +171,6 @@ def _project_namespace(namespace: Mapping[str, Any]) -> Object | None:
     return {"metadata": {"name": namespace["metadata"]["name"], "labels": {SCHEDULING_ANNOTATIONS: label}}}
 
 
-def _project_queue(queue: Mapping[str, Any]) -> Object:
-    metadata = queue["metadata"]
-    return {"metadata": {"namespace": metadata.get("namespace") or "", "name": metadata["name"]}}
-
-
 def _project_configuration(source: Mapping[str, Any]) -> Object:
     kept = {key: value for key, value in source.items() if key not in ("metadata", "status")}
     return {**kept, "metadata": _project_metadata(source)}
@@ -218,16 +211,13 @@ _PROJECTIONS: Mapping[Resource, Callable[[Mapping[str, Any]], Object | None]] = 
     NAMESPACES: _project_namespace,
     SCHEDULING_PROFILES: _project_configuration,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS: _project_webhook,
-    WORKLOAD_SPREADS: _project_configuration,
     FEDERATED_RESOURCE_QUOTAS: _project_configuration,
-    JOB_QUEUES: _project_queue,
     PROJECTS: _project_project,
     PROPAGATION_POLICIES: _project_policy,
     CLUSTER_PROPAGATION_POLICIES: _project_policy,
 }
 RECORDED: tuple[Resource, ...] = tuple(_PROJECTIONS)
-"""The kinds that decisions depend on besides the object itself."""
-RESOURCE_OF: Mapping[str, Resource] = {f"{each.group}/{each.plural}": each for each in RECORDED}
+"""The kinds that decisions depend on, besides the object itself and what steps of features read (`Chain.kinds`)."""
 
 
 def name_of(resource: Resource) -> str:
@@ -237,4 +227,4 @@ def name_of(resource: Resource) -> str:
 
 def project(resource: Resource, source: Mapping[str, Any]) -> Object | None:
     """Return the parts of an object that decisions depend on, None if they depend on nothing of it."""
-    return _PROJECTIONS[resource](source)
+    return _PROJECTIONS.get(resource, _project_configuration)(source)

@@ -13,12 +13,10 @@ from federation.api.resources import (
     FEDERATED_CLUSTERS,
     FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_TYPE_CONFIGS,
-    JOB_QUEUES,
     PROJECTS,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     SCHEDULING_PROFILES,
-    WORKLOAD_SPREADS,
 )
 from federation.apimachinery.resources import NAMESPACES, GroupKind, Object, Resource, group_kind_of
 from federation.apimachinery.selectors import SelectorError
@@ -30,7 +28,7 @@ from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.occasions import UnitOptions
 from federation.scheduling.policyspec import PolicyRef, compile_policy
 from federation.scheduling.replay.logentries import AssumedChange, ClusterPlaces, Header, WorldChange, restored
-from federation.scheduling.replay.projection import RESOURCE_OF
+from federation.scheduling.replay.projection import RECORDED, name_of
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.webhooks.configuration import WebhookOptions, decisive_hash
 from federation.scheduling.webhooks.factory import admit, with_webhooks
@@ -45,7 +43,7 @@ class ReplayWorld(World):
     def __init__(self, header: Header, installed: PluginRegistry, chain: Chain) -> None:
         units = UnitOptions(counts_cpu_and_memory=header.counts_cpu_and_memory, toleration_s=header.toleration_s)
         super().__init__(
-            chain.spreads,
+            chain.reads,
             options=units,
             annotation_policy=AnnotationPolicy(is_allowed=header.allows_annotations),
             triggers=TriggerSource(as_kubeadmiral=header.as_kubeadmiral),
@@ -58,6 +56,8 @@ class ReplayWorld(World):
         self._installed = installed
         self._webhooks: dict[str, WebhookOptions] = {}
         self._types: dict[GroupKind, FederatedType] | None = None
+        self.kinds: Mapping[str, Resource] = {name_of(each): each for each in (*RECORDED, *chain.kinds)}
+        """The recorded kinds, by their names in records."""
 
     def type_of(self, template: Mapping[str, Any]) -> FederatedType | None:
         """Return the federated type of a template."""
@@ -104,7 +104,7 @@ class ReplayWorld(World):
 
     def apply(self, change: WorldChange) -> None:
         """Take over a changed object."""
-        resource = RESOURCE_OF.get(change.kind)
+        resource = self.kinds.get(change.kind)
         if resource is None:
             return  # a kind of a later version
         key = (resource, change.namespace, change.name)
@@ -134,17 +134,15 @@ class ReplayWorld(World):
             self.annotation_policy.remove(name) if obj is None else self.annotation_policy.put(obj)
         elif resource == SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS:
             self._put_webhook(name, obj)
-        elif resource == WORKLOAD_SPREADS:
-            if before is not None:
-                self.spreads.remove(before)
-            if obj is not None:
-                self.spreads.put(obj)
         elif resource == FEDERATED_RESOURCE_QUOTAS:
             self.quotas.remove(namespace, name) if obj is None else self.quotas.put(obj)
-        elif resource == JOB_QUEUES:
-            self.queues.remove(namespace, name) if obj is None else self.queues.put(namespace, name)
         elif resource == PROJECTS:
             self.scoped.projects.remove(name) if obj is None else self.scoped.projects.put(obj)
+        elif (index := self.indexes.get(resource)) is not None:
+            if before is not None:
+                index.remove(before)
+            if obj is not None:
+                index.put(obj)
 
     def _put_policy(self, ref: PolicyRef, obj: Object | None) -> None:
         if obj is None:

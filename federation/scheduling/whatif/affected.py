@@ -15,10 +15,8 @@ from federation.api.resources import (
     FEDERATED_CLUSTERS,
     FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_TYPE_CONFIGS,
-    JOB_QUEUES,
     PROJECTS,
     SCHEDULING_PROFILES,
-    WORKLOAD_SPREADS,
 )
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import NAMESPACES, GroupKind, Object
@@ -27,12 +25,13 @@ from federation.planning.federatedobject.objectindex import policies_named
 from federation.planning.federatedobject.placements import placement_of
 from federation.planning.overrides.policymatching import selected_types
 from federation.planning.projects.projectindex import compile_project, namespace_of
+from federation.scheduling.chain import Chain
 from federation.scheduling.engine import Outcome
 from federation.scheduling.framework.types import ClusterChange
 from federation.scheduling.snapshot import compare, to_cluster
 from federation.scheduling.whatif.holding import SUSPENSIONS
 from federation.scheduling.whatif.state import CONTEXT, OVERRIDES, PROPAGATION, CompiledState, ObjectChange, ObjectSet
-from federation.scheduling.workloadspreads import SpreadCompiler, SpreadIndex
+from federation.scheduling.worldobjects import Index, name_of
 
 _HOLDING_MOVES = (CHANGE_FREEZES, CLUSTER_DISRUPTION_BUDGETS)
 """Kinds whose permits hold decisions: what they held goes on when they change."""
@@ -58,15 +57,15 @@ def waits_for_quota(federated: Mapping[str, Any]) -> bool:
 
 def affected_objects(objects: ObjectSet, changes: Iterable[ObjectChange], state: CompiledState) -> list[Object]:
     """Return the federated objects that changes of clusters, policies, profiles, webhooks and types affect."""
-    predicates = [_predicate(change, state) for change in changes if affects_others(change)]
+    predicates = [_predicate(change, state) for change in changes if affects_others(change, state.chain)]
     if not predicates:
         return []
     return [obj for obj in objects.federated() if any(predicate(obj) for predicate in predicates)]
 
 
-def affects_others(change: ObjectChange) -> bool:
+def affects_others(change: ObjectChange, chain: Chain) -> bool:
     """Return whether the change may affect federated objects besides its own."""
-    return change.resource in (*CONTEXT, *_HOLDING_MOVES, *SUSPENSIONS)
+    return change.resource in (*CONTEXT, *chain.kinds, *_HOLDING_MOVES, *SUSPENSIONS)
 
 
 def _predicate(change: ObjectChange, state: CompiledState) -> Predicate:
@@ -76,8 +75,10 @@ def _predicate(change: ObjectChange, state: CompiledState) -> Predicate:
         return lambda federated: bool(held_back(federated))
     if change.resource == FEDERATED_CLUSTERS:
         return _everything if _affects_all(change) else is_unschedulable
-    if change.resource in (FEDERATED_RESOURCE_QUOTAS, JOB_QUEUES):
+    if change.resource == FEDERATED_RESOURCE_QUOTAS:
         return lambda federated: federated["metadata"].get("namespace") == change.namespace
+    if (index := state.indexes.get(change.resource)) is not None:
+        return _of_index(change, index, state)
     if change.resource == PROJECTS:
         namespaces = {
             name for each in (change.before, change.after) if each for name in compile_project(each).namespaces
@@ -93,8 +94,6 @@ def _predicate(change: ObjectChange, state: CompiledState) -> Predicate:
         return _of_profiles({change.name}, state)
     if change.resource == FEDERATED_TYPE_CONFIGS:
         return _of_type(change)
-    if change.resource == WORKLOAD_SPREADS:
-        return _of_spread(change, state.spreads.compiler)
     uses_plugin = _of_profiles(set(state.profiles.names_with_plugin(change.name)), state)
     return lambda federated: is_unschedulable(federated) or uses_plugin(federated)
 
@@ -131,12 +130,10 @@ def _of_profiles(profiles: set[str], state: CompiledState) -> Predicate:
     return holds
 
 
-def _of_spread(change: ObjectChange, compiler: SpreadCompiler) -> Predicate:
-    spreads = SpreadIndex(compiler)
-    for version in (change.before, change.after):
-        if version is not None:
-            spreads.put(version)
-    return lambda federated: spreads.find(federated) is not None
+def _of_index(change: ObjectChange, index: Index, state: CompiledState) -> Predicate:
+    versions = [version for version in (change.before, change.after) if version is not None]
+    affected = {name_of(each) for version in versions for each in index.affected(version, state.federated_objects)}
+    return lambda federated: name_of(federated) in affected
 
 
 def _of_type(change: ObjectChange) -> Predicate:

@@ -28,7 +28,7 @@ from federation.scheduling.deadlines import (
 from federation.scheduling.engine import Decision
 from federation.scheduling.framework.gangfit import find_shortfall, total_of
 from federation.scheduling.framework.types import Cluster, Exchange, Resources
-from federation.scheduling.jobqueues import ADMISSION, Admission, Phase, admission_of, is_lasting
+from federation.scheduling.jobqueues import ADMISSION, Admission, Phase, QueueIndex, admission_of, is_lasting
 from federation.scheduling.occasions import Occasion
 from federation.scheduling.podrequest import counted_demand_of
 from federation.scheduling.whatif.state import CompiledState
@@ -45,7 +45,8 @@ def compare_clusters(
     if type_ is None or deadline is None:
         return []
     snapshot = state.clusters.snapshot()
-    queue = state.queues.queue_of(federated, type_)
+    queues = state.index(QueueIndex)
+    queue = "" if queues is None else queues.queue_of(federated, type_)
     admission = Admission(Phase.ADMITTED, queue, to_time(now), clusters=sorted(snapshot.by_name))
     metadata = federated["metadata"]
     annotations = {**(metadata.get("annotations") or {}), ADMISSION.name: ADMISSION.text(admission)}

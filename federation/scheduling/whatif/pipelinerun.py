@@ -30,7 +30,6 @@ from federation.scheduling.chain import permit
 from federation.scheduling.divisibility import with_divided_kind
 from federation.scheduling.engine import Decision
 from federation.scheduling.framework.types import Exchange
-from federation.scheduling.names import REASON_FROZEN
 from federation.scheduling.occasions import Occasion
 from federation.scheduling.pendingreplicas import with_added_only
 from federation.scheduling.proposal import Proposal
@@ -101,7 +100,10 @@ class PipelineRun:
             if (decided.get(name) or 0) > (before.get(name) or 0):
                 found[name] = "replicas that left it return when it has been stable, and has removed its earlier copy"
         found |= {name: stay.message for name, stay in self.permitted.stays.items()}
-        if isinstance(self.answer, Wait) and self.answer.reason == REASON_FROZEN:
+        if isinstance(self.answer, Wait) and self.answer.reason not in (
+            "",
+            names.REASON_HELD,
+        ):
             unit, after = self.permitted.due.unit, self.permitted.decision.placements
             moved = moved_clusters(self.permitted.attempt.current(), after, unit.desired_replicas)
             found |= dict.fromkeys(moved, self.answer.message)

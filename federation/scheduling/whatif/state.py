@@ -21,13 +21,11 @@ from federation.api.resources import (
     FEDERATED_OBJECTS,
     FEDERATED_RESOURCE_QUOTAS,
     FEDERATED_TYPE_CONFIGS,
-    JOB_QUEUES,
     OVERRIDE_POLICIES,
     PROJECTS,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     SCHEDULING_PROFILES,
-    WORKLOAD_SPREADS,
 )
 from federation.apimachinery.resources import NAMESPACES, GroupKind, Object, Resource, group_kind_of
 from federation.apimachinery.selectors import SelectorError
@@ -62,12 +60,10 @@ CONTEXT = (
     *OVERRIDES,
     SCHEDULING_PROFILES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
-    WORKLOAD_SPREADS,
     FEDERATED_RESOURCE_QUOTAS,
-    JOB_QUEUES,
     PROJECTS,
 )
-"""Every kind that decisions about a federated object depend on, besides the object itself."""
+"""The kinds that decisions about a federated object depend on, besides the object itself and `Chain.kinds`."""
 
 _NO_PACE = PaceOptions(replicas_per_minute=1_000_000_000, namespace_share=1.0)
 _UNREAD = "{} cannot be listed, so the plan does not tell what they hold"
@@ -108,6 +104,11 @@ class ObjectSet:
     def list(self, resource: Resource) -> list[Object]:
         """Return all objects of the kind."""
         return list(self._objects.get(resource, {}).values())
+
+    @property
+    def kinds(self) -> Collection[Resource]:
+        """The kinds that were listed."""
+        return self._objects.keys()
 
     def federated(self) -> Iterator[Object]:
         """Yield every federated object."""
@@ -152,7 +153,7 @@ class CompiledState(World):
         now: datetime,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(chain.spreads, limits=limits)
+        super().__init__(chain.reads, limits=limits)
         self.chain = chain
         self.problems: list[str] = []
         self.federated = objects.federated
@@ -174,15 +175,16 @@ class CompiledState(World):
         self._put_policies(objects, before)
         for profile in objects.list(SCHEDULING_PROFILES):
             self.profiles.put(profile)
-        for spread in objects.list(WORKLOAD_SPREADS):
-            if problem := self.spreads.put(spread):
-                self.problems.append(f"{WORKLOAD_SPREADS.kind} {spread['metadata']['name']}: {problem}")
+        for kind, index in self.indexes.items():
+            for obj in objects.list(kind):
+                if problem := index.put(obj):
+                    self.problems.append(f"{kind.kind} {obj['metadata']['name']}: {problem}")
         for quota in objects.list(FEDERATED_RESOURCE_QUOTAS):
             self.quotas.put(quota)
         for federated in objects.federated():
             self.quotas.observe(key_in(federated), federated, self.type_of(federated["spec"]["template"]))
-        for queue in objects.list(JOB_QUEUES):
-            self.queues.put(*name_of(queue))
+            for accounts in self.accounts:
+                accounts.observe(name_of(federated), federated)
         self.workloads.is_active = self.policies.has_workload_rules
         for federated in objects.federated() if self.workloads.is_active else ():
             self.observe(federated)

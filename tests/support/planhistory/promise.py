@@ -46,7 +46,7 @@ class Promise:
         """Plan a change, make it, and return how reality differs from the plan."""
         world = self._world
         before, waited = await copies(world), await waiting(world)
-        inventory = await read_inventory(world.user)
+        inventory = await read_inventory(world.user, decision_chain())
         edits = await to_edits(world.user, inventory, change.requested)
         try:
             resolved = await resolve_changes(world.user, inventory, change.requested)

@@ -79,7 +79,7 @@ async def endpoint(client: HTTPClient) -> Endpoint:
     async def readiness() -> str:
         return "not synced yet: deployments.apps"
 
-    return Endpoint(admission.answer, application.mount(MemoryJournal(), kinds), access, readiness)
+    return Endpoint(admission.answer, application.mount(MemoryJournal(), kinds, ()), access, readiness)
 
 
 def web(endpoint: Endpoint, peer: Peer | None = None) -> httpx.AsyncClient:

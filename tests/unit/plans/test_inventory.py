@@ -16,6 +16,7 @@ from federation.apiserver.store.memory import MemoryStore
 from federation.assembly import HOST_REGISTRY
 from federation.client.client import Client
 from federation.client.local import LocalTransport
+from federation.features.catalogue import decision_chain
 from federation.plans.inventory import read_inventory
 
 
@@ -34,7 +35,7 @@ async def a_host_without(resource: Resource) -> AsyncIterator[Client]:
 
 async def test_a_host_that_is_older_than_a_kind_has_no_objects_of_it() -> None:
     async with a_host_without(PROJECTS) as host:
-        inventory = await read_inventory(host)
+        inventory = await read_inventory(host, decision_chain())
         assert inventory.list(PROJECTS) == []
         assert "default" in {each["metadata"]["name"] for each in inventory.list(NAMESPACES)}
 
@@ -42,4 +43,4 @@ async def test_a_host_that_is_older_than_a_kind_has_no_objects_of_it() -> None:
 async def test_a_host_without_clusters_is_no_host_of_a_federation() -> None:
     async with a_host_without(FEDERATED_CLUSTERS) as host:
         with pytest.raises(NotFound):
-            await read_inventory(host)
+            await read_inventory(host, decision_chain())

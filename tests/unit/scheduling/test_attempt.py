@@ -35,7 +35,7 @@ class Inputs(World):
 
     def __init__(self, *policies: dict[str, Any], options: UnitOptions | None = None) -> None:
         self.chain = decision_chain()
-        super().__init__(self.chain.spreads, options=options)
+        super().__init__(self.chain.reads, options=options)
         for name in ("east", "west"):
             self.clusters.update({"metadata": {"name": name}, "status": {"conditions": [_true("Joined")]}})
         for policy in policies:

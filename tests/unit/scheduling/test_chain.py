@@ -20,11 +20,11 @@ from federation.scheduling.framework.shapekeys import ShapeKey
 from federation.scheduling.framework.testing import NOW
 from federation.scheduling.framework.types import SchedulingUnit
 from federation.scheduling.gates import GATES
+from federation.scheduling.jobqueues import QueueIndex
 from federation.scheduling.names import KUEUE_QUEUE_NAME, REASON_CLAIMS_NOT_KNOWN
 from federation.scheduling.occasions import Occasion
 from federation.scheduling.question import Question
 from federation.scheduling.shapes import SHAPES
-from federation.scheduling.workloadspreads import NoSpreads
 
 REST = Wait("TeamRests", "team a rests")
 TEAM = ShapeKey("team", "")
@@ -51,7 +51,7 @@ class TeamName(Shape):
 def a_world(*steps: Step, policy: dict[str, Any] | None = None) -> Inputs:
     inputs = Inputs(policy or a_policy())
     spine = [*GATES, *SHAPES, *(step for feature in FEATURES for step in feature.steps())]
-    inputs.chain = to_chain([*spine, *steps], inputs.chain.spreads)
+    inputs.chain = to_chain([*spine, *steps])
     return inputs
 
 
@@ -107,7 +107,7 @@ def test_an_object_with_volumes_waits_for_the_lists_of_claims_when_it_would_be_d
 
 def test_a_control_plane_without_features_decides() -> None:
     inputs = Inputs(a_policy())
-    inputs.chain = to_chain([*GATES, *SHAPES], NoSpreads())
+    inputs.chain = to_chain([*GATES, *SHAPES])
     assert isinstance(inputs.assess(a_federated())[1], Due)
 
 
@@ -142,7 +142,9 @@ def _answer(reasons: tuple[str, ...]) -> str:
     if "suspended" in parts:
         spec["suspension"] = {"scheduling": True}
     inputs = Inputs(a_policy(**spec))
-    inputs.queues.put("default", "jobs")
+    queues = inputs.index(QueueIndex)
+    assert queues is not None
+    queues.put({"metadata": {"namespace": "default", "name": "jobs"}})
     federated = a_federated(policy=parts.get("policy", "p"), pending=MINE, **annotations)
     template = federated["spec"]["template"]
     labels = template["metadata"].setdefault("labels", {})

@@ -23,6 +23,7 @@ from federation.scheduling.policyspec import RescheduleWhen, compile_policy, com
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.unit import build_unit
 from federation.scheduling.usermigration import MigrationError, applied_annotation, applied_form, from_annotation
+from federation.scheduling.workloadspreads import SpreadIndex
 from federation.scheduling.yields import Yield, yields_to_text
 
 DEPLOYMENT_TYPE = FederatedType("d", DEPLOYMENTS, (), PathDefinition(replicas_spec=("spec", "replicas")))
@@ -413,7 +414,9 @@ def test_the_subsets_of_a_divided_unit_count_in_its_replicas(mode: str, caps: di
     subsets = [{"name": "half", "maxReplicas": "50%"}, {"name": "rest"}]
     spread = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"targetRef": target, "subsets": subsets}}
     inputs = Inputs(a_policy(schedulingMode=mode))
-    inputs.spreads.put(spread)
+    spreads = inputs.index(SpreadIndex)
+    assert spreads is not None
+    spreads.put(spread)
     _, due = inputs.assess(a_federated())
     assert isinstance(due, Due)
     assert (SUBSETS.of(due.unit) and SUBSETS.of(due.unit).caps()) == caps

@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 
 from federation.api import names
-from federation.features.catalogue import decision_chain
+from federation.features.workloadspread.rules.compiledspread import ClusterSpreads, compile_spread
 from federation.planning.placement.subsetquotas import SubsetClusters, SubsetSpread
 from federation.scheduling.names import UNSCHEDULABLE_SUBSETS
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.workloadspreads import (
-    SpreadIndex,
     spread_of_unit,
     stored_caps,
     stored_name,
@@ -35,7 +34,7 @@ def a_federated(annotation: str | None = None, **template: Any) -> dict[str, Any
 
 
 def test_the_first_by_name_applies_to_its_target_in_any_version() -> None:
-    index, federated = SpreadIndex(decision_chain().spreads), a_federated()
+    index, federated = ClusterSpreads(), a_federated()
     assert index.find(federated) is None
     first, second = a_spread("a"), a_spread("b")
     assert [index.put(second), index.put(first)] == ["", ""]
@@ -67,9 +66,7 @@ def test_running_replicas_of_unschedulable_subsets_are_read(text: str, expected:
     federated = a_federated()
     federated["metadata"]["annotations"][UNSCHEDULABLE_SUBSETS] = text
     assert stored_running(federated) == expected
-    assert (
-        spread_of_unit(decision_chain().spreads.compile(a_spread()), federated, 5, Snapshot(1, ())).running == expected
-    )
+    assert spread_of_unit(compile_spread(a_spread()), federated, 5, Snapshot(1, ())).running == expected
 
 
 def test_quotas_are_stored_with_the_placement() -> None:

@@ -192,7 +192,7 @@ async def test_without_a_kind_a_user_sees_the_decisions_of_the_kinds_that_he_may
 
 async def test_a_store_that_does_not_answer_becomes_a_status(tmp_path: Path) -> None:
     journal = SQLJournal(SQLiteDatabase(make_url(f"sqlite:///{tmp_path / 'state.db'}"), StoreOptions()))
-    mounted = application.mount(journal, Kinds(builtin_kinds()))
+    mounted = application.mount(journal, Kinds(builtin_kinds()), ())
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await mounted.app({**scope, AUTHORIZE: allow}, receive, send)

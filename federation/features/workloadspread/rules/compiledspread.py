@@ -1,4 +1,4 @@
-"""WorkloadSpreads as the scheduler needs them: a `SpreadCompiler`. Pure.
+"""WorkloadSpreads as the scheduler needs them: a `SpreadIndex`. Pure.
 
 Percentages are taken of the replicas of the federated workload, or of the sum at the paths of the target filter.
 """
@@ -21,6 +21,7 @@ from federation.planning.placement.subsetquotas import SubsetClusters
 from federation.scheduling.framework.types import Toleration
 from federation.scheduling.policyspec import hash_of, to_tolerations
 from federation.scheduling.snapshot import Snapshot
+from federation.scheduling.workloadspreads import SpreadIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +97,8 @@ def target_key(spread: Mapping[str, Any]) -> Identity:
     return Identity(group_of(target), str(target.get("kind") or ""), str(namespace), str(target.get("name") or ""))
 
 
-class ClusterSpreads:
-    """The `SpreadCompiler` of the control plane."""
+class ClusterSpreads(SpreadIndex):
+    """The WorkloadSpreads of a control plane."""
 
-    def compile(self, spread: Object) -> CompiledSpread:
-        """Return the compiled form; SelectorError or InvalidInput for a malformed or too large one."""
-        return compile_spread(spread)
-
-    def target_of(self, spread: Mapping[str, Any]) -> Identity:
-        """Return the workload that a WorkloadSpread targets."""
-        return target_key(spread)
+    def __init__(self) -> None:
+        super().__init__(compile_spread, target_key)

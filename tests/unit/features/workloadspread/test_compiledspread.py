@@ -13,7 +13,7 @@ from federation.scheduling.framework.types import Cluster, GroupVersionKind
 from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.unit import build_unit
-from federation.scheduling.workloadspreads import SpreadIndex, spread_of_unit
+from federation.scheduling.workloadspreads import spread_of_unit
 
 
 def a_spread(name: str = "web", *subsets: dict[str, Any], **spec: Any) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def a_federated(**template: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("limit", ["1.5%", "many", True])
 def test_a_malformed_limit_has_no_effect_and_a_reason(limit: Any) -> None:
-    index = SpreadIndex(ClusterSpreads())
+    index = ClusterSpreads()
     assert "maxReplicas" in index.put(a_spread("web", {"name": "a", "maxReplicas": limit}))
     assert index.find(a_federated()) is None
 
@@ -40,11 +40,7 @@ def test_a_patch_that_is_nested_too_deeply_has_no_effect_and_a_reason() -> None:
     patch: dict[str, Any] = {}
     for _ in range(300):
         patch = {"a": patch}
-    assert (
-        SpreadIndex(ClusterSpreads())
-        .put(a_spread("web", {"name": "a", "patch": patch}))
-        .startswith("spec.subsets[0].patch: ")
-    )
+    assert ClusterSpreads().put(a_spread("web", {"name": "a", "patch": patch})).startswith("spec.subsets[0].patch: ")
 
 
 def test_pods_have_the_tolerations_of_all_subsets() -> None:

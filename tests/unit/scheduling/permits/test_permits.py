@@ -77,7 +77,7 @@ class Setting:
     world: World = field(init=False)
 
     def __post_init__(self) -> None:
-        self.world = world = World(CHAIN.spreads)
+        self.world = world = World(CHAIN.reads)
         clusters = [a_cluster("east", taints=[self.taint]), a_cluster("west", serves="definition" not in self.reasons)]
         limits = FailoverOptions(pace=PaceOptions(replicas_per_minute=0 if "failover" in self.reasons else 600))
         evicting = EvictingClusters(ListedClusters(clusters), NothingListed(), limits.halts)
@@ -254,13 +254,34 @@ class TeamRests(Permit):
 
 
 def test_a_permit_that_the_table_does_not_list_has_the_last_word() -> None:
-    chain = to_chain([TeamRests(), *PERMITS], CHAIN.spreads)
+    chain = to_chain([TeamRests(), *PERMITS])
     assert chain.permits[-1].name == "team-rests"
     _, answer = permit(chain.permits, Setting(("guard",)).propose())
     assert isinstance(answer, Wait)
     assert answer.reason == names.REASON_HELD
     _, answer = permit(chain.permits, Setting().propose())
     assert answer == Wait("TeamRests", "team a rests", placements={"east": 4})
+
+
+class Takes(Permit):
+    """An example of a permit that takes from accounts."""
+
+    name = "takes"
+
+    def permit(self, proposal: Proposal) -> Proposal:
+        return proposal
+
+    def claim(self, proposal: Proposal) -> Proposal:
+        return proposal.recording({"taken": "1"})
+
+
+def test_a_claim_is_taken_when_all_permits_have_let_the_decision_go_on() -> None:
+    proposal, answer = permit(to_chain([Takes(), *PERMITS]).permits, Setting().propose())
+    assert answer is None
+    assert proposal.annotations["taken"] == "1"
+    proposal, answer = permit(to_chain([Takes(), TeamRests(), *PERMITS]).permits, Setting().propose())
+    assert answer is not None
+    assert "taken" not in proposal.annotations
 
 
 def test_permits_are_not_asked_of_a_decision_that_found_no_place() -> None:
