@@ -348,7 +348,6 @@ WORKLOAD_SPREAD = _OURS + "workload-spread"
 WorkloadSpread that divides its replicas. Written with the placement."""
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 SUBSET_SCHEDULABLE = "Schedulable"
-EVENT_INVALID_SPREAD = "InvalidWorkloadSpread"
 
 # Names of resources
 KATALYST_PREFIX = "resource.katalyst.kubewharf.io/"

@@ -1,6 +1,8 @@
 """Publishes the results of one reconcile: the status, its conditions, and which departed clusters are settled.
 
-Each is written once, and only when something changed.
+Each is written once, and only when something changed. The event NoPolicy comes after a short grace: `kubectl apply` of
+a folder creates an object a moment before its policy. The condition shows at once that no policy selects it. A restart
+during the grace begins from the condition's time.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,9 +11,9 @@ from typing import Any
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
+from federation.apimachinery.clock import Clock, from_rfc3339
 from federation.apimachinery.resources import Object
 from federation.delivery.host.hostadmission import HostAdmission
-from federation.delivery.host.missingpolicy import MissingPolicyReports
 from federation.delivery.members.keptstate import KeptState
 from federation.delivery.members.propagation import Propagation, Result
 from federation.delivery.rules.decision import Question
@@ -19,9 +21,55 @@ from federation.delivery.rules.status import AS_WANTED, ClusterStatus, clusters_
 from federation.planning.federatedobject.placements import ARRIVING, DEPARTED, departed_clusters
 from federation.planning.overrides.policies import stored_policies
 from federation.planning.rendering.verdicts import plan_report
-from federation.planning.status.sourceconditions import describe_missing_policy
-from federation.runtime.events import WARNING
+from federation.planning.status.sourceconditions import describe_missing_policy, takes_source_conditions
+from federation.runtime.controller import Key
+from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.host import Host
+
+_GRACE_S = 5.0
+"""How long a workload may have no policy before the event."""
+
+
+class MissingPolicyReports:
+    """Emits the event once per object and loss of its policy."""
+
+    def __init__(self, recorder: Recorder, clock: Clock, kept: KeptState) -> None:
+        self._recorder = recorder
+        self._clock = clock
+        self._pending: set[Key] = kept.by_object(set())
+
+    def update(
+        self, key: Key, federated: Object, type_: FederatedType, before: Mapping[str, Any], reason: str, message: str
+    ) -> float | None:
+        """Take note of an object's reason for Propagated=False, `before` being its status until now.
+
+        Return when to look again: when the grace of its event ends.
+        """
+        resource = type_.resource
+        if reason != names.REASON_NO_POLICY or not takes_source_conditions(resource.group, resource.kind):
+            self._pending.discard(key)
+            return None
+        remaining_s = self._remaining_s(before)
+        if remaining_s > 0:
+            self._pending.add(key)
+            return remaining_s
+        if key in self._pending:
+            self._pending.discard(key)
+            self._recorder.event(federated, NORMAL, names.REASON_NO_POLICY, message)
+        return None
+
+    def _remaining_s(self, before: Mapping[str, Any]) -> float:
+        known = conditions.find(before.get("conditions"), names.PROPAGATED) or {}
+        if known.get("reason") != names.REASON_NO_POLICY:
+            return _GRACE_S
+        try:
+            since = from_rfc3339(known["lastTransitionTime"])
+        except (KeyError, TypeError, ValueError):
+            return 0.0
+        age_s = (self._clock.now() - since).total_seconds()
+        # A time in the future is that of another clock; waiting for it could take for ever.
+        return _GRACE_S - age_s if age_s >= 0 else 0.0
+
 
 WRITER = "sync"
 _EARLIER_PODS_S = 60.0

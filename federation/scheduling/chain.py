@@ -114,11 +114,8 @@ class Chain:
     shapes: tuple[Shape, ...]
     permits: tuple[Permit, ...]
     reads: tuple[type[Index], ...]
-
-    @property
-    def kinds(self) -> tuple[Resource, ...]:
-        """The kinds that the steps of features read."""
-        return tuple(each.resource for each in self.reads)
+    kinds: tuple[Resource, ...]
+    """Those of `reads`."""
 
 
 def to_chain(steps: Iterable[Step]) -> Chain:
@@ -127,7 +124,8 @@ def to_chain(steps: Iterable[Step]) -> Chain:
     gates = tuple(step for step in ordered if isinstance(step, Gate))
     shapes = tuple(step for step in ordered if isinstance(step, Shape))
     permits = tuple(step for step in ordered if isinstance(step, Permit))
-    return Chain(gates, shapes, permits, tuple(dict.fromkeys(each for step in ordered for each in step.reads)))
+    reads = tuple(dict.fromkeys(each for step in ordered for each in step.reads))
+    return Chain(gates, shapes, permits, reads, tuple(each.resource for each in reads))
 
 
 def _place(step: Step) -> int:

@@ -153,6 +153,8 @@ class Question:
         """Clusters, sorted, that its required partners have left."""
         if self.occasion.recorded is not None:
             return self.occasion.recorded.away
+        if self.workload is None:
+            return ()
         return partners_away(self.world.workloads, self.workload, self.attempt.current(), self.snapshot.by_name)
 
     @property

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from federation.scheduling.affinity.relations import with_relations
+from federation.scheduling.affinity.relations import relations_of
 from federation.scheduling.chain import Shape
 from federation.scheduling.framework.moving import ENDED_TOLERATIONS
+from federation.scheduling.framework.relations import RELATIONS
 from federation.scheduling.framework.types import SchedulingUnit
 from federation.scheduling.movecauses import with_causes
 from federation.scheduling.question import Question
@@ -37,7 +38,10 @@ class Relations(Shape):
         """Return the unit with its relations."""
         if (recorded := question.occasion.recorded) is not None:
             return recorded.related(unit)
-        return with_relations(question.world.workloads, question.workload, unit, question.snapshot.by_name)
+        if question.workload is None:
+            return unit
+        found = relations_of(question.world.workloads, question.workload, unit, question.snapshot.by_name)
+        return RELATIONS.on(unit, found)
 
 
 class Causes(Shape):

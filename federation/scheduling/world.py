@@ -5,7 +5,7 @@ plan is the present with changes (`whatif/state.py`), and that of a replay is ma
 They differ in where their objects come from; the chain (`chain.py`) is the same.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
 from federation.apimachinery.resources import Resource
@@ -55,6 +55,7 @@ class World:
         self.profiles = Profiles()
         self.indexes: Mapping[Resource, Index] = {each.resource: each() for each in reads}
         """The kinds that steps of features read."""
+        self.accounts = tuple(each for each in self.indexes.values() if isinstance(each, Accounts))
         self.quotas = Quotas()
         self.workloads = WorkloadIndex()
         self.federated_objects: WorldObjects = ListedObjects()
@@ -69,11 +70,6 @@ class World:
     def index(self, kind: type[Known]) -> Known | None:
         """Return the index of a class, None without the feature whose steps read it."""
         return next((each for each in self.indexes.values() if isinstance(each, kind)), None)
-
-    @property
-    def accounts(self) -> Iterator[Accounts]:
-        """The accounts of features."""
-        return (each for each in self.indexes.values() if isinstance(each, Accounts))
 
     def withdraw(self, key: Name) -> None:
         """Forget the moves of an object that stays where it is."""

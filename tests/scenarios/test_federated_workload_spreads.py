@@ -6,12 +6,16 @@ from typing import Any
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
-from federation.api.names import EVENT_INVALID_SPREAD
 from federation.api.resources import PROPAGATION_POLICIES, WORKLOAD_SPREADS
 from federation.apimachinery.conditions import find
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.features.workloadspread.incluster.configurations import definitions
-from federation.features.workloadspread.names import CLUSTER_NAME_TERM, REASON_KIND_NOT_SERVED, SUBSET_ENFORCED
+from federation.features.workloadspread.names import (
+    CLUSTER_NAME_TERM,
+    EVENT_INVALID_SPREAD,
+    REASON_KIND_NOT_SERVED,
+    SUBSET_ENFORCED,
+)
 
 REGION_TERM = "cluster.kubeadmiral.io/region"
 

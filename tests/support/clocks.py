@@ -54,7 +54,7 @@ REASONS = {
         "planning/guard/undo.py",
     ),
     "the time of an object in its server, which needs no answer to us": (
-        "scheduling/permits/definition.py",
+        "scheduling/permits/spinepermits.py",
         "features/services/exportreconcile.py",
         "features/topologyspreadplan/rules/observation.py",
         "features/uniteddeployment/rules/subsetpods.py",
@@ -107,7 +107,7 @@ REASONS = {
         "controllers/fleetmetrics/controller.py",
         "controllers/schedule/reporting.py",
         "delivery/deletion.py",
-        "delivery/host/missingpolicy.py",
+        "delivery/publication.py",
         "delivery/members/driftreports.py",
         "delivery/members/memberobjects.py",
         "features/clusterrules/rules/forecast.py",

@@ -13,12 +13,12 @@ from msgspec import structs
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.clock import Clock, to_rfc3339
-from federation.apimachinery.errors import PluginError, is_refusal
+from federation.apimachinery.errors import NotFound, PluginError, is_refusal
 from federation.apimachinery.mergepatch import apply_merge_patch
 from federation.apimachinery.objectshape import revision_of
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.inputcache import InputCache
-from federation.controllers.schedule.reporting import Subject
+from federation.controllers.schedule.reporting import WRITER, Subject
 from federation.planning.failover.completion import Completion
 from federation.planning.failover.returning import Returns
 from federation.planning.projects.projectindex import namespace_of
@@ -32,13 +32,12 @@ from federation.scheduling.attempt import SchedulingAttempt, assume, start_attem
 from federation.scheduling.chain import permit
 from federation.scheduling.changenames import causing_changes
 from federation.scheduling.decisioninputs import inputs_of, object_hash
-from federation.scheduling.divisibility import duplicate_reason, with_divided_kind
 from federation.scheduling.engine import Decision, Engine
 from federation.scheduling.explain import to_explanation
 from federation.scheduling.framework.relations import RELATIONS
 from federation.scheduling.framework.types import PluginRequest, PluginResponse
 from federation.scheduling.occasions import Occasion
-from federation.scheduling.pendingreplicas import with_added_only
+from federation.scheduling.pendingreplicas import completed, duplicate_reason
 from federation.scheduling.proposal import Proposal
 from federation.scheduling.queueinghints import QueueingHint, queueing_hint_for
 from federation.scheduling.quotas import describe_withheld
@@ -216,9 +215,7 @@ class Decider:
         run = self._engine.run(due.unit, snapshot, due.profile, now=due.occasion.now)
         caller = _RecordingCaller(self._caller)
         decision, has_called_plugins = await drive(run, caller)
-        if due.quiet.only_adds:
-            decision = with_added_only(decision)
-        decision = with_divided_kind(decision, context.attempt, due)
+        decision = completed(decision, context.attempt, due)
         self._inputs.decided(context.attempt, due, decision, caller.answers)
         inputs = inputs_of(
             context.federated,
@@ -321,3 +318,27 @@ class Decider:
 
 def _may_have_gangs(type_: FederatedType) -> bool:
     return bool(type_.components.rules) or (type_.resource.group, type_.resource.kind) == ("", "Pod")
+
+
+async def write_with_claim(
+    objects: FederatedObjects,
+    decider: Decider,
+    context: AttemptContext,
+    base: Object,
+    patch: Object | None,
+    joint: str = "",
+) -> Object:
+    """Send a patch of `base`, if any, with the claim; return the resulting object, or NotFound if it is gone."""
+    patch = decider.with_claim(context, base, patch)
+    if patch is None:
+        return base
+    try:
+        written = await objects.patch(context.key, base, patch, writer=WRITER, joint=joint)
+    except Exception as failure:
+        decider.end_claim(context, base, failure)
+        raise
+    if written is None:
+        raise NotFound(f"federated object {context.key} is gone")
+    if revision_of(written) == revision_of(base):
+        decider.end_claim(context, base, None)
+    return written

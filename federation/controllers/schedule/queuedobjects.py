@@ -6,8 +6,7 @@ The rules are in `scheduling/jobqueues.py`; `reconcile.py` calls this at the end
 from dataclasses import replace
 
 from federation.api import names
-from federation.controllers.schedule.claimedwrites import write_with_claim
-from federation.controllers.schedule.decider import AttemptContext, Decider
+from federation.controllers.schedule.decider import AttemptContext, Decider, write_with_claim
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import Reporter
 from federation.controllers.schedule.unschedulable import UnschedulableRecord

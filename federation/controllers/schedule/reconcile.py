@@ -18,8 +18,7 @@ from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.mergepatch import apply_merge_patch, create_merge_patch
 from federation.apimachinery.resources import Object
-from federation.controllers.schedule.claimedwrites import write_with_claim
-from federation.controllers.schedule.decider import AttemptContext, Decided, Decider
+from federation.controllers.schedule.decider import AttemptContext, Decided, Decider, write_with_claim
 from federation.controllers.schedule.guard import Guard
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.names import EVENT_MOVE_UNDONE

@@ -36,7 +36,7 @@ def _controllers(surroundings: "Surroundings") -> Mapping[str, Loop]:
 
 
 def _holds(host: "Host") -> Sequence["SourceHold"]:
-    from federation.features.topologyspreadplan.hold import ConstraintHold
+    from federation.features.topologyspreadplan.controller import ConstraintHold
 
     return (ConstraintHold(host),)
 

@@ -16,6 +16,7 @@ from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import NODES, STATEFUL_SETS, Object, Resource
 from federation.features.topologyspreadplan.observer import SpreadObserver
 from federation.features.topologyspreadplan.reconcile import Reconciler
+from federation.features.topologyspreadplan.rules.observation import awaits_constraints
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.host import Host
 
@@ -99,3 +100,19 @@ class TopologySpreadController:
 def _facts(stateful_set: Object) -> tuple[Any, ...]:
     """Return what decisions read from a StatefulSet of the host."""
     return stateful_set.get("spec"), (stateful_set["metadata"].get("annotations") or {}).get(names.PLACEMENTS)
+
+
+class ConstraintHold:
+    """A `SourceHold` for the StatefulSets that a TopologySpreadPlan selects."""
+
+    def __init__(self, host: Host) -> None:
+        self._plans = host.informers.for_resource(TOPOLOGY_SPREAD_PLANS)
+        self._clock = host.clock
+
+    async def wait_synced(self) -> None:
+        """Wait until the plans are cached."""
+        await self._plans.wait_synced()
+
+    def holds(self, source: Object) -> bool:
+        """Return whether the object awaits constraints."""
+        return awaits_constraints(source, self._plans.list(source["metadata"].get("namespace", "")), self._clock.now())

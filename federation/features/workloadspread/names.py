@@ -21,3 +21,6 @@ EVENT_CREATE_POD_FAILED = "CreatePodFailed"
 EVENT_DELETE_POD_FAILED = "DeletePodFailed"
 EVENT_RECOVER_SCHEDULABLE = "RecoverSchedulable"
 EVENT_PATCH_POD_DELETION_COST_FAILED = "PatchPodDeletionCostFailed"
+
+# Event reasons
+EVENT_INVALID_SPREAD = "InvalidWorkloadSpread"

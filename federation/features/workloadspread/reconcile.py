@@ -21,6 +21,7 @@ from federation.apimachinery.errors import InvalidInput, NotFound
 from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import SelectorError
+from federation.features.workloadspread.names import EVENT_INVALID_SPREAD
 from federation.features.workloadspread.rules.clusterterms import covers
 from federation.features.workloadspread.rules.compiledspread import CompiledSpread, compile_spread, target_key
 from federation.features.workloadspread.rules.derived import Divided, federated_status, local_subsets, running_replicas
@@ -154,7 +155,7 @@ class Reconciler:
         spread = {**compiled.source, "metadata": source["metadata"]}
         template = {**workload["spec"]["template"], "metadata": workload["metadata"]}
         if problem := self._patches.problem(spread, template):
-            self._recorder.event(source, WARNING, names.EVENT_INVALID_SPREAD, problem)
+            self._recorder.event(source, WARNING, EVENT_INVALID_SPREAD, problem)
 
     def _division(self, compiled: CompiledSpread, workload: Object) -> tuple[Divided | None, bool]:
         """Return the quotas, None when every cluster has all replicas; and whether the scheduler has decided."""

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from federation.features.workloadspread.rules.compiledspread import ClusterSpreads
+from federation.features.workloadspread.rules.compiledspread import compile_spread, target_key
 from federation.scheduling.chain import Shape
 from federation.scheduling.framework.division import SUBSETS
 from federation.scheduling.framework.types import SchedulingMode, SchedulingUnit
 from federation.scheduling.question import Question
-from federation.scheduling.workloadspreads import Spread, spread_of_unit
+from federation.scheduling.workloadspreads import Spread, SpreadIndex, spread_of_unit
 
 
 def with_tolerations(unit: SchedulingUnit, spread: Spread) -> SchedulingUnit:
@@ -19,6 +19,13 @@ def with_tolerations(unit: SchedulingUnit, spread: Spread) -> SchedulingUnit:
         return unit
     needs = replace(unit.node_needs, tolerations=(*unit.node_needs.tolerations, *spread.tolerations))
     return replace(unit, node_needs=needs)
+
+
+class ClusterSpreads(SpreadIndex):
+    """The WorkloadSpreads of a control plane."""
+
+    def __init__(self) -> None:
+        super().__init__(compile_spread, target_key)
 
 
 class InSubsets(Shape):

@@ -12,22 +12,18 @@ from dataclasses import replace
 from federation.apimachinery.amounts import first_of
 from federation.scheduling.affinity.index import Workload, WorkloadIndex
 from federation.scheduling.framework.moving import ENDED_TOLERATIONS
-from federation.scheduling.framework.relations import RELATIONS, Located, Relation, domain_of
+from federation.scheduling.framework.relations import Located, Relation, domain_of
 from federation.scheduling.framework.types import Cluster, Effect, SchedulingUnit
 
 _NAMED_MAX = 3
 Clusters = Mapping[str, Cluster]
 
 
-def partners_away(
-    index: WorkloadIndex, workload: Workload | None, current: Iterable[str], clusters: Clusters
-) -> list[str]:
+def partners_away(index: WorkloadIndex, workload: Workload, current: Iterable[str], clusters: Clusters) -> list[str]:
     """Return the clusters, sorted, that a placed workload has to leave because its required partners are elsewhere.
 
     While no partner is placed anywhere it stays.
     """
-    if workload is None:
-        return []
     present = [clusters[name] for name in current if name in clusters]
     found: set[str] = set()
     for rule in workload.rules:
@@ -40,13 +36,6 @@ def partners_away(
                     if domain_of(rule.topology_key, cluster.name, cluster.labels) not in held
                 )
     return sorted(found)
-
-
-def with_relations(
-    index: WorkloadIndex, workload: Workload | None, unit: SchedulingUnit, clusters: Clusters
-) -> SchedulingUnit:
-    """Return the unit with its relations; `workload` is None while no policy has rules about workloads."""
-    return unit if workload is None else RELATIONS.on(unit, relations_of(index, workload, unit, clusters))
 
 
 def relations_of(

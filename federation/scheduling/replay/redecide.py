@@ -17,13 +17,12 @@ from federation.scheduling.answers import Due
 from federation.scheduling.assessment import assess
 from federation.scheduling.attempt import SchedulingAttempt, start_attempt
 from federation.scheduling.chain import Chain
-from federation.scheduling.divisibility import with_divided_kind
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.quotaheadroom import Headroom, amounts_of, scope_of
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import Cluster, Exchange, PluginResponse, SchedulingUnit
 from federation.scheduling.occasions import Occasion, Surroundings
-from federation.scheduling.pendingreplicas import with_added_only
+from federation.scheduling.pendingreplicas import completed
 from federation.scheduling.quotas import replica_counts
 from federation.scheduling.replay.logentries import (
     Answer,
@@ -177,9 +176,7 @@ def decide_again(
 def _decide(attempt: SchedulingAttempt, due: Due, world: ReplayWorld, entry: Decided) -> Exchange[Decision]:
     """Decide as the schedule controller does."""
     run = world.engine.run(due.unit, world.scoped.of(attempt.federated), due.profile, now=from_us(entry.at_us))
-    decision = yield from run
-    decision = with_added_only(decision) if due.quiet.only_adds else decision
-    return with_divided_kind(decision, attempt, due)
+    return completed((yield from run), attempt, due)
 
 
 def _answered(run: Exchange[Decision], answers: Sequence[Sequence[Answer]]) -> Decision:

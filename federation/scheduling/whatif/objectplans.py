@@ -25,10 +25,10 @@ from federation.planning.overrides.policymatching import subject_of_federated
 from federation.planning.rendering.memberobject import divided_replicas
 from federation.planning.rendering.retention import is_replicas_retained
 from federation.scheduling.answers import Deferred, Due, Skipped, Wait
-from federation.scheduling.divisibility import duplicate_reason
 from federation.scheduling.engine import Outcome
 from federation.scheduling.explain import to_explanation
 from federation.scheduling.framework.types import SchedulingMode
+from federation.scheduling.pendingreplicas import duplicate_reason
 from federation.scheduling.whatif.consequences import costs_of, lost_at_worst
 from federation.scheduling.whatif.holding import released
 from federation.scheduling.whatif.pipelinerun import PipelineRun, reason_of

@@ -27,11 +27,10 @@ from federation.scheduling.assessment import assess
 from federation.scheduling.attempt import SchedulingAttempt, assume, start_attempt
 from federation.scheduling.attemptpatches import placement_patch, unchanged_patch, withdrawing_patch
 from federation.scheduling.chain import permit
-from federation.scheduling.divisibility import with_divided_kind
 from federation.scheduling.engine import Decision
 from federation.scheduling.framework.types import Exchange
 from federation.scheduling.occasions import Occasion
-from federation.scheduling.pendingreplicas import with_added_only
+from federation.scheduling.pendingreplicas import completed
 from federation.scheduling.proposal import Proposal
 from federation.scheduling.quotas import describe_withheld, key_in
 from federation.scheduling.relatedworkloads import placed_in, to_workload
@@ -100,10 +99,7 @@ class PipelineRun:
             if (decided.get(name) or 0) > (before.get(name) or 0):
                 found[name] = "replicas that left it return when it has been stable, and has removed its earlier copy"
         found |= {name: stay.message for name, stay in self.permitted.stays.items()}
-        if isinstance(self.answer, Wait) and self.answer.reason not in (
-            "",
-            names.REASON_HELD,
-        ):
+        if isinstance(self.answer, Wait) and self.answer.reason not in ("", names.REASON_HELD):
             unit, after = self.permitted.due.unit, self.permitted.decision.placements
             moved = moved_clusters(self.permitted.attempt.current(), after, unit.desired_replicas)
             found |= dict.fromkeys(moved, self.answer.message)
@@ -183,8 +179,7 @@ def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Obje
     if not isinstance(assessment, Due):
         return unchanged_patch(attempt, assessment)
     decision = yield from state.engine.run(assessment.unit, snapshot, assessment.profile, now=now)
-    decision = with_added_only(decision) if assessment.quiet.only_adds else decision
-    decision = with_divided_kind(decision, attempt, assessment)
+    decision = completed(decision, attempt, assessment)
     run.proposal = Proposal(attempt, assessment, decision, snapshot, state, now)
     run.ask_permits(state, now)
     assert run.permitted is not None

@@ -46,7 +46,7 @@ def test_a_world_has_the_indexes_that_steps_read_and_no_other_ones() -> None:
     world = World((Seats,))
     seats = world.index(Seats)
     assert isinstance(seats, Seats)
-    assert list(world.accounts) == [seats]
+    assert world.accounts == (seats,)
     assert world.index(Index) is seats  # type: ignore[type-abstract]  # any of them
     assert World(()).index(Seats) is None
 

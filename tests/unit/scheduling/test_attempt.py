@@ -15,12 +15,12 @@ from federation.scheduling.answers import Assessment, Deferred, Due, Skipped, Wa
 from federation.scheduling.assessment import assess, tolerated_until
 from federation.scheduling.attempt import SchedulingAttempt, start_attempt
 from federation.scheduling.attemptpatches import placement_patch, unchanged_patch
-from federation.scheduling.divisibility import duplicate_reason
 from federation.scheduling.framework.moving import ENDED_TOLERATIONS
 from federation.scheduling.framework.testing import NOW
 from federation.scheduling.framework.types import Pods
 from federation.scheduling.names import REASON_POLICY_NOT_FOUND, REASON_PROFILE_NOT_FOUND, REBALANCED
 from federation.scheduling.occasions import Occasion, UnitOptions
+from federation.scheduling.pendingreplicas import duplicate_reason
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.world import World

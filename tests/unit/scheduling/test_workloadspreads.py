@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from federation.api import names
-from federation.features.workloadspread.rules.compiledspread import ClusterSpreads, compile_spread
+from federation.features.workloadspread.rules.compiledspread import compile_spread
+from federation.features.workloadspread.spreadshape import ClusterSpreads
 from federation.planning.placement.subsetquotas import SubsetClusters, SubsetSpread
 from federation.scheduling.names import UNSCHEDULABLE_SUBSETS
 from federation.scheduling.snapshot import Snapshot

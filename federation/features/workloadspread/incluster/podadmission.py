@@ -34,7 +34,7 @@ from federation.features.workloadspread.incluster.reviews import ReviewAnswer
 from federation.features.workloadspread.incluster.simulation import Simulation
 from federation.features.workloadspread.incluster.statusledger import StatusLedger
 from federation.features.workloadspread.incluster.targetworkloads import Workloads
-from federation.features.workloadspread.names import EVENT_ADMITTED_WITHOUT_DECISION
+from federation.features.workloadspread.names import EVENT_ADMITTED_WITHOUT_DECISION, EVENT_INVALID_SPREAD
 from federation.features.workloadspread.rules import ledger
 from federation.features.workloadspread.rules.deletioncosts import initial_cost
 from federation.features.workloadspread.rules.injection import inject_subset, is_released
@@ -122,7 +122,7 @@ class PodAdmission:
             raise
         except BadRequest as error:
             if spread is not None:
-                self._recorder.event(spread, WARNING, names.EVENT_INVALID_SPREAD, f"no pod is created: {error.message}")
+                self._recorder.event(spread, WARNING, EVENT_INVALID_SPREAD, f"no pod is created: {error.message}")
             raise
         except Conflict as error:
             raise InternalError(f"the status of the WorkloadSpread changes too often: {error}") from error

@@ -22,7 +22,11 @@ from federation.client.client import Client, PatchType
 from federation.features.workloadspread.incluster.absences import Absences
 from federation.features.workloadspread.incluster.statusledger import Decide, StatusLedger
 from federation.features.workloadspread.incluster.targetworkloads import BY_CONTROLLER, Workloads
-from federation.features.workloadspread.names import EVENT_DELETE_POD_FAILED, EVENT_PATCH_POD_DELETION_COST_FAILED
+from federation.features.workloadspread.names import (
+    EVENT_DELETE_POD_FAILED,
+    EVENT_INVALID_SPREAD,
+    EVENT_PATCH_POD_DELETION_COST_FAILED,
+)
 from federation.features.workloadspread.rules import ledger
 from federation.features.workloadspread.rules.adoption import NO_SUBSET, Adoption, Grouping, group_pods
 from federation.features.workloadspread.rules.deletioncosts import changed_costs
@@ -98,7 +102,7 @@ class Reconciler:
             return await self._reconcile(cached)
         except (InvalidInput, SelectorError) as error:
             # Validation refuses this, unless it was not running when the object was written.
-            self._recorder.event(cached, WARNING, names.EVENT_INVALID_SPREAD, str(error))
+            self._recorder.event(cached, WARNING, EVENT_INVALID_SPREAD, str(error))
             return DONE
 
     async def _reconcile(self, spread: Object) -> Result:
@@ -107,7 +111,7 @@ class Reconciler:
             raise InvalidInput(f"{field}: {text}")
         workload = await self._workloads.find_target(spread)
         if problem := self._patches.problem(spread, workload):
-            self._recorder.event(spread, WARNING, names.EVENT_INVALID_SPREAD, problem)
+            self._recorder.event(spread, WARNING, EVENT_INVALID_SPREAD, problem)
         total = max(0, await self._workloads.count_replicas(spread, workload))
         ended = frozenset(self._ended.get(key_of(spread), ()))
         count = await self._count(spread, workload, total, ended)

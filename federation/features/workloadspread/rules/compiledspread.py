@@ -21,7 +21,6 @@ from federation.planning.placement.subsetquotas import SubsetClusters
 from federation.scheduling.framework.types import Toleration
 from federation.scheduling.policyspec import hash_of, to_tolerations
 from federation.scheduling.snapshot import Snapshot
-from federation.scheduling.workloadspreads import SpreadIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +94,3 @@ def target_key(spread: Mapping[str, Any]) -> Identity:
     """Return the workload that a WorkloadSpread targets."""
     target, namespace = target_of(spread), spread["metadata"].get("namespace") or ""
     return Identity(group_of(target), str(target.get("kind") or ""), str(namespace), str(target.get("name") or ""))
-
-
-class ClusterSpreads(SpreadIndex):
-    """The WorkloadSpreads of a control plane."""
-
-    def __init__(self) -> None:
-        super().__init__(compile_spread, target_key)

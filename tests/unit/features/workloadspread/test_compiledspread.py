@@ -6,8 +6,8 @@ import pytest
 
 from federation.api.federatedtype import default_type_configs, from_config
 from federation.features.workloadspread.names import CLUSTER_NAME_TERM
-from federation.features.workloadspread.rules.compiledspread import ClusterSpreads, compile_spread
-from federation.features.workloadspread.spreadshape import with_tolerations
+from federation.features.workloadspread.rules.compiledspread import compile_spread
+from federation.features.workloadspread.spreadshape import ClusterSpreads, with_tolerations
 from federation.planning.placement.subsetquotas import SubsetClusters
 from federation.scheduling.framework.types import Cluster, GroupVersionKind
 from federation.scheduling.policyspec import compile_policy

@@ -31,7 +31,11 @@ from federation.client.client import Client, Request, Watch
 from federation.client.local import LocalClient, LocalTransport
 from federation.features.workloadspread.incluster.configurations import definitions
 from federation.features.workloadspread.incluster.service import SpreadService
-from federation.features.workloadspread.names import EVENT_PATCH_POD_DELETION_COST_FAILED, MATCHED_WORKLOAD_SPREAD
+from federation.features.workloadspread.names import (
+    EVENT_INVALID_SPREAD,
+    EVENT_PATCH_POD_DELETION_COST_FAILED,
+    MATCHED_WORKLOAD_SPREAD,
+)
 from federation.features.workloadspread.rules.ledger import parse_match
 
 
@@ -209,7 +213,7 @@ async def test_a_pod_that_cannot_have_its_patch_takes_no_place_and_the_spread_sa
     await world.clock.advance(1)
     events = (await world.user.list(EVENTS, "default")).items
     assert any(
-        event["reason"] == names.EVENT_INVALID_SPREAD and response["status"]["message"] in event["message"]
+        event["reason"] == EVENT_INVALID_SPREAD and response["status"]["message"] in event["message"]
         for event in events
     )
 
