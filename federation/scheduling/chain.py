@@ -10,7 +10,7 @@ Decisions: docs/decisions/0233-a-step-of-a-decision-is-a-plugin.md, docs/decisio
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -30,6 +30,7 @@ ORDER = (
     "claims",
     "pod-group",
     "suspension",
+    "volume-move",
     "",  # gates that are not listed
     "unchanged",
     "volumes-listed",
@@ -62,7 +63,7 @@ class _Step:
     name: ClassVar[str]
     """Its place in `ORDER`."""
     about: ClassVar[frozenset[str]] = frozenset()
-    """Annotations of federated objects: a gate or permit is asked only about objects with one, without any about all."""
+    """Annotations of federated objects: a gate or permit is asked about those that have one, without any about all."""
     reads: ClassVar[tuple[type[Index], ...]] = ()
     """The kinds of its feature that it reads. Changes of them wake what they affect, and are in plans and records."""
 
@@ -134,9 +135,10 @@ def _place(step: Step) -> int:
     return ORDER.index("") if isinstance(step, Gate) else len(ORDER)
 
 
-def permit(permits: Sequence[Permit], proposal: Proposal) -> tuple[Proposal, Wait | Leave | None]:
+def permit(permits: Iterable[Permit], proposal: Proposal) -> tuple[Proposal, Wait | Leave | None]:
     """Return what the permits leave of a decision, and the answer of the one that stops it."""
     annotations = proposal.attempt.federated["metadata"].get("annotations") or {}
+    asked = []
     for each in permits:
         if not (proposal.decision.is_success or each.asks_of_failures):
             continue
@@ -146,6 +148,7 @@ def permit(permits: Sequence[Permit], proposal: Proposal) -> tuple[Proposal, Wai
         if not isinstance(answer, Proposal):
             return proposal, answer
         proposal = answer
-    for each in permits:
+        asked.append(each)
+    for each in asked:
         proposal = each.claim(proposal)
     return proposal, None

@@ -21,6 +21,4 @@ EVENT_CREATE_POD_FAILED = "CreatePodFailed"
 EVENT_DELETE_POD_FAILED = "DeletePodFailed"
 EVENT_RECOVER_SCHEDULABLE = "RecoverSchedulable"
 EVENT_PATCH_POD_DELETION_COST_FAILED = "PatchPodDeletionCostFailed"
-
-# Event reasons
 EVENT_INVALID_SPREAD = "InvalidWorkloadSpread"
