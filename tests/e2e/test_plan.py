@@ -4,7 +4,10 @@ The federation is alone: a plan names all objects that it moves, and one of them
 """
 
 import json
+import os
+import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +15,9 @@ from typing import Any
 import pytest
 
 from federation.api import names
+from federation.simulator.controllers.names import SIMULATOR_READY
 from tests.support.federation import Federation, eventually, fedctl, federation
-from tests.support.manifests import a_deployment, a_policy
+from tests.support.manifests import a_deployment, a_policy, an_override
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow("a federation of its own")]
 MOVABLE: dict[str, Any] = {
@@ -155,6 +159,39 @@ def test_a_migration_shows_its_moves_and_refuses_what_does_not_fit(fed: Federati
     assert run(fed, "migrate", "deployment/web", "-n", "moved", "--end").stdout
     live = fed.kubectl.json("get", "deployment", "web", "-n", "moved")
     assert names.PLACEMENTS not in live["metadata"]["annotations"]
+
+
+def test_a_script_that_moves_twenty_workloads_stops_at_the_first_that_does_not_run(
+    fed: Federation, tmp_path: Path
+) -> None:
+    """The third one is never ready in member-3: an override sees to that."""
+    workloads = [f"w-{number}" for number in range(20)]
+    override = an_override("member-3", "/spec/template/metadata/annotations", {SIMULATOR_READY: "false"})
+    override["spec"]["resourceSelectors"][0]["name"] = "w-2"
+    manifests = [a_policy({"member-1": 1}, maxClusters=1), override]
+    manifests += [a_deployment(name, replicas=1) for name in workloads]
+    fed.kubectl("create", "namespace", "script")
+    for manifest in manifests:
+        manifest["metadata"]["namespace"] = "script"
+    path = tmp_path / "script.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
+    fed.kubectl("apply", "-f", str(path))
+    fed.kubectl("patch", "pp", "divide", "-n", "script", "--type=merge", "-p", '{"spec":{"placement":null}}')
+    for name in workloads:
+        fed.kubectl("rollout", "status", f"deployment/{name}", "-n", "script", "--timeout=60s")
+
+    move = f"{shlex.quote(str(Path(sys.executable).with_name('fedctl')))} migrate deployment/{{}} -n script --to member-3 --timeout 10"
+    script = " && ".join(f"{move.format(name)} && echo moved {name}" for name in workloads)
+    environment = {**os.environ, "KUBECONFIG": str(fed.kubectl.kubeconfig)}
+    done = subprocess.run(
+        ["bash", "-c", script], env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    said = [line for line in done.stdout.splitlines() if line.startswith("moved ")]
+    assert said == ["moved w-0", "moved w-1"]
+    assert "deployment/w-2 in script: 0 of 1 replica run in member-3: " in done.stdout
+    assert done.stdout.rstrip().endswith("decided, and not running after 10 s")
+    assert len(fed.api("script", member="member-3").list("deployments")["items"]) == 3, "no further one was moved"
 
 
 def test_hypothetical_plans_and_invalid_manifests_are_rejected(fed: Federation, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ async def test_a_move_that_is_interrupted_at_a_step_ends_in_one_cluster_with_its
         if move.phase is Phase.FAILED:  # the workload runs as before, with nothing left in the other cluster
             await scene.until_serves("east")
             assert await scene.claims("west") == []
-            assert await scene.made() == []
+            await scene.world.until_equal(scene.made, [])
             await scene.ask("west", timeoutSeconds=600, requested="again")
             await scene.until_phase(Phase.KEPT)
         await scene.until_serves("west")

@@ -80,6 +80,8 @@ def _unwanted(proposal: Proposal, move: VolumeMove | None, *, is_moving: bool) -
     """Undo a move that is not wanted any more. What leaves without its volumes waits until that is done."""
     if move is None or move.phase in (Phase.SWITCHED, Phase.KEPT):
         return proposal
+    if move.phase is Phase.FAILED and move.is_unclean:
+        return proposal
     if move.phase is Phase.FAILED:
         kept = structs.replace(move, phase=Phase.KEPT, message="") if move.kept else None
         return proposal.recording(RECORD.entry(kept))
@@ -116,6 +118,8 @@ def _copied_first(proposal: Proposal, move: VolumeMove | None, wish: str, words:
             f"the move to {target} was undone: {move.message}; a change of annotation {names.MOVE_VOLUMES} tries again"
         )
         return _refuse(proposal, text)
+    if move is not None and move.phase is Phase.FAILED and move.is_unclean:
+        return _wait(proposal, move)
     has_begun = move is not None and (move.phase is not Phase.PREPARE or move.wish == wish)
     if move is None or not has_begun or move.phase in (Phase.KEPT, Phase.FAILED):
         move = _begun(proposal, move, source, target, wish)

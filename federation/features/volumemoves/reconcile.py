@@ -21,7 +21,7 @@ from federation.features.volumemoves.names import (
 )
 from federation.features.volumemoves.rules.choice import still_old, stopping_overrides
 from federation.features.volumemoves.rules.moverecord import RECORD, OldVolumes, Phase, VolumeMove, Wish, read_wish
-from federation.features.volumemoves.rules.transitions import advance
+from federation.features.volumemoves.rules.transitions import advance, cleaned
 from federation.features.volumemoves.site import Site
 from federation.features.volumemoves.stages import FindCluster, Stage
 from federation.guard.moveguard import MoveGuard
@@ -66,12 +66,18 @@ class Reconciler:
         # The scheduler writes the record alone.
         if await self._write(key, federated, _overrides(federated, type_, move, wish)):
             return Result(0.0)
-        if move.phase is Phase.FAILED:
+        if move.phase is Phase.FAILED and not move.is_unclean:
             return DONE
         if move.phase is Phase.KEPT:
             return await self._agree(key, federated, move)
         stage = Stage(self._members, self._find, self._transport, federated, type_, move, wish)
-        after = advance(move, await stage.look(), self._clock.now(), timeout_s=wish.timeout_seconds)
+        outcome = await stage.look()
+        if move.phase is Phase.FAILED:
+            if not outcome.is_done and self._find(move.source) is not None:
+                return Result(_PREPARE_S)
+            await self._write(key, federated, with_annotations(federated, RECORD.entry(cleaned(move))))
+            return DONE
+        after = advance(move, outcome, self._clock.now(), timeout_s=wish.timeout_seconds)
         # The version that was read is patched: what the scheduler wrote meanwhile is a conflict, and the next look's.
         overrides = _overrides(federated, type_, after, wish)
         await self._write(key, federated, with_annotations(federated, RECORD.entry(after)), overrides)

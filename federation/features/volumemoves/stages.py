@@ -69,6 +69,8 @@ class Stage:
                     return await self._switched()
                 case Phase.UNDO:
                     return await self._undo()
+                case Phase.FAILED:
+                    return await self._cleaned((self._source(),))
         except (ApiError, ClusterError, InvalidInput) as error:
             return Outcome(message=str(error))
         return Outcome(message="the scheduler lets it go")
@@ -132,8 +134,9 @@ class Stage:
         claims, problem = await self._present(source)
         if problem:
             return Outcome(message=problem, is_impossible=True)
-        copies = [way.copy_claim(self._move, self._wish, source, target, claim) for claim in claims]
-        return _to_outcome(claims, [await copy for copy in copies])
+        return _to_outcome(
+            claims, [await way.copy_claim(self._move, self._wish, source, target, claim) for claim in claims]
+        )
 
     async def _verify(self) -> Outcome:
         """Look once more at everything that the switch relies on."""
@@ -174,7 +177,7 @@ class Stage:
     async def _undo(self) -> Outcome:
         """Remove all that the move made. The workload is in the source, and nothing ran in the target.
 
-        What is left in a source that does not answer uses no volume, and does not keep the workload from failing over.
+        What is left in a source that does not answer is removed later: it must not keep the workload from failing over.
         """
         move = self._move
         if not move.way:
@@ -185,8 +188,10 @@ class Stage:
             gone = [await target.remove(PERSISTENT_VOLUME_CLAIMS, name) for name in move.claims if outcome.is_done]
             if not (outcome.is_done and all(gone)):
                 return Outcome(message=outcome.message)
-        if not self._is_ready(move.source):
+        if self._find(move.source) is None:
             return DONE
+        if not self._is_ready(move.source):
+            return Outcome(is_done=True, is_unclean=True)
         outcome = await self._cleaned((self._source(),))
         if outcome.is_done and self._wish.quiesce_url:
             await self._post("Resume")

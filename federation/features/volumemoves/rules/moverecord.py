@@ -69,6 +69,8 @@ class VolumeMove(msgspec.Struct, frozen=True, omit_defaults=True):
     """The claims in the source, with their uids."""
     message: str = ""
     """What it waits for, or why it failed."""
+    is_unclean: bool = False
+    """Whether the source still has what the copy needed, because it did not answer when the move was undone."""
     kept: tuple[OldVolumes, ...] = ()
     """What this move and earlier ones left."""
 

@@ -43,6 +43,7 @@ class Outcome:
     is_done: bool = False
     message: str = ""
     is_impossible: bool = False
+    is_unclean: bool = False
     way: str = ""
     claims: dict[str, str] | None = field(default=None)
 
@@ -71,7 +72,14 @@ def _done(move: VolumeMove, outcome: Outcome, now: datetime) -> VolumeMove:
         kept = [each for each in move.kept if each.cluster not in (move.source, move.target)]
         left = (OldVolumes(move.source, move.claims),) if move.claims else ()
         return structs.replace(move, phase=after, kept=(*kept, *left), message="")
-    return structs.replace(move, phase=after, message=move.message if after is Phase.FAILED else "")
+    if after is Phase.FAILED:
+        return structs.replace(move, phase=after, is_unclean=outcome.is_unclean)
+    return structs.replace(move, phase=after, message="")
+
+
+def cleaned(move: VolumeMove) -> VolumeMove:
+    """Return the undone move of which nothing is left."""
+    return structs.replace(move, is_unclean=False)
 
 
 def fail(move: VolumeMove, message: str) -> VolumeMove:

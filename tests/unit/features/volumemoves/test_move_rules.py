@@ -31,7 +31,7 @@ from federation.features.volumemoves.rules.moverecord import (
     read_wish,
 )
 from federation.features.volumemoves.rules.objects import CONTENTS, DESTINATIONS, SNAPSHOTS, SOURCES
-from federation.features.volumemoves.rules.transitions import DONE, TABLE, Event, Outcome, advance, fail
+from federation.features.volumemoves.rules.transitions import DONE, TABLE, Event, Outcome, advance, cleaned, fail
 from federation.planning.guard.volumepermit import Word
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -83,6 +83,9 @@ def test_the_reason_of_a_failure_stays_while_and_after_it_is_undone() -> None:
     undone = advance(undone, Outcome(message="east does not answer"), NOW, timeout_s=60)
     undone = advance(undone, DONE, NOW, timeout_s=60)
     assert (undone.phase, undone.message) == (Phase.FAILED, "the disk is full")
+    unclean = advance(fail(MOVE, "x"), Outcome(is_done=True, is_unclean=True), NOW, timeout_s=60)
+    assert (unclean.phase, unclean.is_unclean, unclean.message) == (Phase.FAILED, True, "x")
+    assert not cleaned(unclean).is_unclean
     gone = advance(MOVE, Outcome(message="claim data-db-0 in east is gone", is_impossible=True), NOW, timeout_s=60)
     assert gone.phase is Phase.UNDO
 
