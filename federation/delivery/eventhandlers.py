@@ -17,11 +17,11 @@ from federation.delivery.host.followerwait import FollowerReadiness
 from federation.delivery.host.tombstones import Tombstones, parse
 from federation.delivery.members.clusters import BY_CLUSTER, clusters_of_interest
 from federation.delivery.members.depot import Depot
+from federation.delivery.members.propagation import COUNTED
 from federation.delivery.rules.memberchange import has_ended, matters
 from federation.delivery.rules.memberrecord import MemberKey
 from federation.delivery.rules.plan import is_managed
 from federation.delivery.rules.status import earlier_pods_of
-from federation.planning.accounts.names import QUOTA_CLAIM
 from federation.planning.failover import podbudgets
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.finished import evidence, is_finished
@@ -204,8 +204,8 @@ class EventHandlers:
             if not is_news:
                 is_step = self._rollouts.may_allow_step(federated_key, key, old, new)
                 federated = self._objects.get(federated_key)
-                is_counted = federated is not None and QUOTA_CLAIM in (federated["metadata"].get("annotations") or {})
-                if is_step or (is_counted and _has_replaced(federated, key, new)):
+                kept = federated["metadata"].get("annotations") or () if federated is not None else ()
+                if is_step or (not COUNTED.isdisjoint(kept) and _has_replaced(federated, key, new)):
                     self._enqueue(federated_key, after_s=_STEP_S, priority=_SINGLE)
                 return
         self._enqueue(federated_key, priority=_SINGLE)

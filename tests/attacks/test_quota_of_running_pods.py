@@ -3,11 +3,18 @@
 from typing import Any
 
 import pytest
+from tests.scenarios.test_job_queues import a_cluster_queue, a_flavor, a_queue
 from tests.scenarios.test_quotas import a_quota, a_web
 from tests.support.manifests import a_policy
 from tests.support.world import World, a_world
 
-from federation.api.resources import FEDERATED_RESOURCE_QUOTAS, PROPAGATION_POLICIES
+from federation.api.resources import (
+    CAPACITY_FLAVORS,
+    CLUSTER_JOB_QUEUES,
+    FEDERATED_RESOURCE_QUOTAS,
+    JOB_QUEUES,
+    PROPAGATION_POLICIES,
+)
 from federation.apimachinery.quantity import to_milli
 from federation.apimachinery.resources import (
     DEPLOYMENTS,
@@ -17,6 +24,7 @@ from federation.apimachinery.resources import (
     Object,
     Resource,
 )
+from federation.scheduling.names import QUEUE_NAME
 
 
 async def milli_cpu(world: World, member: str = "east") -> int:
@@ -56,6 +64,25 @@ async def test_pods_that_a_smaller_template_has_not_replaced_count(spec: Object)
         await world.until_replicas("other", {"east": 2})
         await world.pass_time(60)
         assert await milli_cpu(world) == 1020, "what has been replaced is free"
+
+
+async def test_a_queue_keeps_what_pods_of_an_earlier_template_hold() -> None:
+    async with a_world(members=("east",)) as world:
+        await world.create(CAPACITY_FLAVORS, a_flavor())
+        await world.create(CLUSTER_JOB_QUEUES, a_cluster_queue(cores="1"))
+        await world.create(JOB_QUEUES, a_queue())
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        for name in ("web", "other"):
+            workload = a_web(name, 2)
+            workload["metadata"]["labels"] = {QUEUE_NAME: "team"}
+            await world.create(DEPLOYMENTS, workload)
+            await world.pass_time(60)
+        assert await milli_cpu(world) == 1000
+        await world.merge(DEPLOYMENTS, "web", with_template("10m", "registry.invalid/web:2"))
+        await world.pass_time(120)
+        assert 1000 <= await milli_cpu(world) <= 1020, "the second one waits"
+        await world.merge(DEPLOYMENTS, "web", {"spec": {"replicas": 0}})
+        await world.until_replicas("other", {"east": 2})
 
 
 @pytest.mark.parametrize("resource", [REPLICA_SETS, REPLICATION_CONTROLLERS], ids=lambda each: each.kind)

@@ -108,7 +108,7 @@ class ClusterPropagationStatus(Model):
     cluster: str
     """The name of the cluster."""
     earlier_pods: bool | None = None
-    """Present while pods of an earlier template may run there, if a quota of its namespace counts the object. An
+    """Present while pods of an earlier template may run there, if a quota or a queue counts the object. An
     extension of this project."""
     finished: FinishedRun | None = None
     """Present once the object has finished: it is not created again, and its spec is not changed."""

@@ -29,6 +29,7 @@ from federation.planning.rendering.memberobject import Renderer
 from federation.planning.status.completeness import may_run_earlier_pods
 from federation.planning.steps.steps import Step
 from federation.runtime.controller import Key
+from federation.scheduling.names import QUEUE_ADMISSION
 
 BRIEF_S = 1.0
 """Member objects and followers usually appear or disappear within this time; a shorter wait is not published."""
@@ -85,6 +86,10 @@ class Result(NamedTuple):
     message: str
 
 
+COUNTED = frozenset((QUOTA_CLAIM, QUEUE_ADMISSION))
+"""The annotations of objects whose pods quotas and queues count as they run."""
+
+
 @dataclass(slots=True)
 class StartedOperation:
     """An operation that this propagation started."""
@@ -109,7 +114,7 @@ class Propagation:
     started_runs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """The record that the object was there in this run, by cluster, of kinds that run to completion."""
     earlier_pods: set[str] = field(default_factory=set)
-    """The clusters that may run pods of an earlier template, of objects that a quota counts."""
+    """The clusters that may run pods of an earlier template, of objects that a quota or queue counts."""
     absent: set[str] = field(default_factory=set)
     """The clusters that answered this reconcile that they do not have the object."""
     found: dict[str, Object] = field(default_factory=dict)
@@ -139,7 +144,7 @@ class Propagation:
     def record(self, cluster: str, status: ClusterStatus, live: Object | None = None, message: str = "") -> None:
         """Record a cluster's status, with the generation of the member object that it describes."""
         if live is not None:
-            is_counted = QUOTA_CLAIM in (self.federated["metadata"].get("annotations") or {})
+            is_counted = not COUNTED.isdisjoint(self.federated["metadata"].get("annotations") or ())
             has_earlier = is_counted and may_run_earlier_pods(self.aim.subject.type_.resource, live)
             (self.earlier_pods.add if has_earlier else self.earlier_pods.discard)(cluster)
         self.results[cluster] = Result(status, generation_of(live), message)
@@ -175,5 +180,5 @@ def begin_propagation(key: Key, federated: Object, type_: FederatedType, **aim: 
         Aim(key, subject, run=run, **aim),
         finished=dict(evidence_by_cluster(federated)),
         started_runs=dict(started_by_cluster(federated, run)),
-        earlier_pods=earlier_pods_of(federated) if QUOTA_CLAIM in annotations else set(),
+        earlier_pods=earlier_pods_of(federated) if not COUNTED.isdisjoint(annotations) else set(),
     )
