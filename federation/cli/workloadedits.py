@@ -20,6 +20,7 @@ from federation.plans.inventory import read_if_allowed
 from federation.plans.kinds import ServedKinds, split_target
 from federation.plans.planfile import to_plan_file
 from federation.plans.planner import Planner, apply_edits
+from federation.plans.unknownnames import check_namespace
 from federation.scheduling.whatif.planresult import Plan
 from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federated_types
 from federation.terminal.kubeconfigcontext import KubeconfigContext
@@ -67,6 +68,7 @@ async def plan_and_apply(
     async with make_planner(context) as planner, context.client() as host:
         read, now = await read_if_allowed(planner.host, planner.chain), planner.clock.now()
         world = read if isinstance(read, ObjectSet) else None
+        await check_namespace(host, namespace)
         intent = prepare(host, world, now)
         edits = await _edits(planner, world, targets, namespace, intent.patch_of, is_divided=is_divided)
         changes = [await dry_run(planner.host, edit) for edit in edits]

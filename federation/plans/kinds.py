@@ -5,8 +5,9 @@ from typing import Any, Protocol
 import orjson
 
 from federation.api.resources import CORE_GROUP
-from federation.apimachinery.errors import ConfigurationError, from_status
+from federation.apimachinery.errors import ConfigurationError, UnknownName, from_status
 from federation.apimachinery.jsonobject import parse_object
+from federation.apimachinery.nearestname import did_you_mean
 from federation.apimachinery.resources import Resource
 
 
@@ -43,7 +44,7 @@ class ServedKinds:
     async def named(self, text: str) -> Resource:
         """Return the resource of a kind, plural, singular or short name, with or without group.
 
-        ConfigurationError when the server does not serve it.
+        UnknownName when the server does not serve it.
         """
         wanted, _, group_wanted = text.lower().partition(".")
         for api_version in await self._versions():
@@ -53,7 +54,9 @@ class ServedKinds:
             for resource, known in await self._served(api_version):
                 if wanted in known:
                     return resource
-        raise ConfigurationError(f"the server has no kind {text!r}; `kubectl api-resources` lists the kinds it has")
+        known = {name for served in self._listed.values() for _, names in served for name in names if name}
+        hint = did_you_mean(wanted, known) or "; `kubectl api-resources` lists the kinds it has"
+        raise UnknownName(f"the server has no kind {text!r}{hint}")
 
     async def _versions(self) -> list[str]:
         """Return the API versions, preferred ones first; a short name of a usual kind is found in the first few."""

@@ -25,6 +25,7 @@ from federation.api.resources import (
 )
 from federation.apimachinery import wellknown
 from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.nearestfile import unreadable
 from federation.apimachinery.resources import Object, Resource
 from federation.planning.rendering.memberobject import content_hash
 from federation.plans.clusterfacts import Facts, capacity_changes, decisive_changes, to_facts
@@ -369,7 +370,7 @@ def read_plan_file(path: Path) -> PlanFile:
     try:
         content = orjson.loads(path.read_bytes())
     except OSError as error:
-        raise ConfigurationError(f"{path}: {error.strerror}") from error
+        raise ConfigurationError(f"{path}: {unreadable(path, error)}") from error
     except orjson.JSONDecodeError as error:
         raise ConfigurationError(f"{path} is not a plan file: {error}") from error
     if not isinstance(content, dict) or content.get("kind") != _KIND:

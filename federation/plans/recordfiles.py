@@ -10,6 +10,7 @@ from typing import Any, Final
 import orjson
 
 from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.nearestfile import unreadable
 from federation.scheduling.replay.logentries import Chunk
 
 _FORMAT: Final = "federation-replay/1"
@@ -38,7 +39,7 @@ def read_records(file: Path) -> list[Chunk]:
                 raise ConfigurationError(problem)
             return [to_chunk(_parse(line, problem)) for line in read]
     except OSError as error:
-        raise ConfigurationError(f"{file}: {error.strerror}") from error
+        raise ConfigurationError(f"{file}: {unreadable(file, error)}") from error
     except (KeyError, TypeError, binascii.Error) as error:
         raise ConfigurationError(problem) from error
 

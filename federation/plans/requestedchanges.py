@@ -13,13 +13,13 @@ from typing import Any
 
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.errors import ConfigurationError, UnknownName
+from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import GroupKind, Object, Resource
 from federation.client.client import Client
 from federation.plans.documents import Document
 from federation.plans.edits import Edit, Verb, created_namespaces, describe_object, dry_run, get_or_none
 from federation.plans.kinds import ServedKinds, split_target
-from federation.plans.unknownnames import unknown_cluster
+from federation.plans.unknownnames import check_namespace, unknown_cluster, unknown_object
 from federation.scheduling.framework.types import Effect
 from federation.scheduling.whatif import changes as whatif
 from federation.scheduling.whatif.state import ObjectChange, ObjectSet, federated_types
@@ -60,6 +60,7 @@ async def resolve_changes(host: Client, world: ObjectSet, requested: RequestedCh
 
 async def to_edits(host: Client, world: ObjectSet, requested: RequestedChanges) -> list[Edit]:
     """Return the writes in their order; ConfigurationError names the option or document that is wrong."""
+    await check_namespace(host, requested.namespace, requested.documents)
     kinds, types = ServedKinds(host), federated_types(world, [])
     edits = [await _from_document(kinds, document, requested.namespace) for document in requested.documents]
     edits += [await _from_replicas(host, kinds, types, text, requested.namespace) for text in requested.replicas]
@@ -163,7 +164,9 @@ async def _deletion(host: Client, kinds: ServedKinds, origin: str, target: str, 
     if await get_or_none(host, resource, where, name) is None:
         short, dot, last = name.rpartition(".")
         if not (dot and resource.namespaced and await get_or_none(host, resource, last, short) is not None):
-            raise UnknownName(f"{origin}: {describe_object(resource, where, name)} does not exist")
+            await check_namespace(host, where)
+            message = f"{origin}: {describe_object(resource, where, name)} does not exist"
+            raise await unknown_object(host, message, resource, name)
         name, where = short, last
     return Edit(origin, Verb.DELETE, resource, where, name, {})
 

@@ -1,14 +1,16 @@
 """Errors about what a command names and what does not exist, with the nearest name that does."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import orjson
 
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.errors import ConfigurationError, NotFound, UnknownName
+from federation.apimachinery.errors import ConfigurationError, Forbidden, NotFound, UnknownName
 from federation.apimachinery.nearestname import did_you_mean
-from federation.apimachinery.resources import Resource
+from federation.apimachinery.resources import NAMESPACES, Resource
 from federation.client.client import Client
+from federation.plans.documents import Document
+from federation.plans.edits import get_or_none
 from federation.plans.kinds import ServedKinds
 
 _ACCEPT = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
@@ -19,6 +21,19 @@ def unknown_cluster(option: str, name: str, clusters: Collection[str]) -> Unknow
     """Return the error for an option that names a cluster which does not exist."""
     known = ", ".join(sorted(clusters)[:10]) or "none"
     return UnknownName(f"{option}: there is no cluster {name!r}{did_you_mean(name, clusters) or f'; known: {known}'}")
+
+
+async def check_namespace(host: Client, name: str, documents: Iterable[Document] = ()) -> None:
+    """Raise UnknownName for a namespace that does not exist, and that no document creates."""
+    created = (each.manifest for each in documents if each.manifest.get("kind") == NAMESPACES.kind)
+    if name in ("", "default") or name in {str(each["metadata"]["name"]) for each in created}:
+        return
+    try:
+        found = await get_or_none(host, NAMESPACES, "", name)
+    except Forbidden:
+        return  # its objects may be readable all the same
+    if found is None:
+        raise await unknown_object(host, f"there is no namespace {name!r}", NAMESPACES, name)
 
 
 async def not_joined(host: Client, name: str) -> UnknownName:

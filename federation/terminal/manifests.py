@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.nearestfile import unreadable
 from federation.plans.documents import Document, parse_manifests
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -38,5 +39,4 @@ def _read_sources(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
                     raise ConfigurationError(f"-f {entry}: larger than {_BYTES_MAX >> 20} MiB")
                 yield str(entry), entry.read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError) as error:
-                reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-                raise ConfigurationError(f"-f {entry}: {reason}") from error
+                raise ConfigurationError(f"-f {entry}: {unreadable(entry, error)}") from error

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from federation.apimachinery.errors import ConfigurationError, UnknownName
+from federation.apimachinery.nearestfile import nearest_file
 from federation.apimachinery.nearestname import did_you_mean
 from federation.plans.repositorychanges import Files
 
@@ -93,7 +94,7 @@ def read_directories(before: Path, after: Path) -> Difference:
 
 def _read_tree(directory: Path) -> dict[str, str]:
     if not directory.is_dir():
-        raise UnknownName(f"{directory}: no such directory")
+        raise UnknownName(f"{directory}: no such directory{nearest_file(directory)}")
     found: dict[str, str] = {}
     size = 0
     for path in sorted(directory.rglob("*")):
@@ -138,7 +139,9 @@ async def _resolve(name: str, option: str) -> str:
     """Return the id of a commit."""
     if not name or name.startswith("-"):
         raise ConfigurationError(f"{option} {name!r}: name a commit, for example origin/main")
-    missing = f"{option} {name}: no such commit here; fetch it, for example with: git fetch origin"
+    names = (await _git("for-each-ref", "--format=%(refname:short)")).decode(errors="replace").split()
+    hint = did_you_mean(name, ["HEAD", *names]) or "; fetch it, for example with: git fetch origin"
+    missing = f"{option} {name}: no such commit here{hint}"
     found = await _git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", missing=missing)
     return found.decode().strip()
 

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.errors import BadRequest, ConfigurationError
+from federation.apimachinery.nearestfile import unreadable
 from federation.apimachinery.selectors import parse_label_selector
 from federation.apiserver.http.decoding import decode_yaml
 
@@ -138,8 +139,7 @@ def read_script(file: Path, *, end: str = "") -> Script:
             raise ConfigurationError(f"{file}: larger than {_BYTES_MAX >> 20} MiB; it is no script")
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigurationError(f"{file}: {reason}") from error
+        raise ConfigurationError(f"{file}: {unreadable(file, error)}") from error
     try:
         value, duplicates = decode_yaml(text.encode())
         if duplicates:

@@ -16,7 +16,10 @@ from federation.apimachinery.errors import (
     ConfigurationError,
     FederationError,
     Unauthorized,
+    UnknownName,
 )
+from federation.apimachinery.nearestfile import unreadable
+from federation.apimachinery.nearestname import did_you_mean
 from federation.apimachinery.resources import Object, Resource
 from federation.apimachinery.selectors import parse_label_selector
 from federation.client.client import PatchType
@@ -105,6 +108,8 @@ class Rehearsal:
             problem = ""
             try:
                 await due.act()
+            except UnknownName:
+                raise  # the script is wrong, and not the fleet
             except FederationError as error:
                 problem = str(error)
             if due.what:
@@ -161,7 +166,9 @@ class Rehearsal:
     async def _fail(self, step: Step) -> None:
         clusters = await self._clusters(step)
         if not clusters and step.fault != Fault.SPOT_ENDS:
-            raise ConfigurationError(f"{step.cluster or step.region or step.selector} is no cluster of the fleet")
+            named = step.cluster or step.region or step.selector
+            hint = did_you_mean(named, self._twin.members.keys())
+            raise UnknownName(f"{named} is no cluster of the fleet{hint}")
         members = self._twin.members
         for name in clusters:
             member = members[name]
@@ -204,6 +211,8 @@ class Rehearsal:
         return found
 
     async def _taint(self, name: str, *, is_cordoned: bool) -> None:
+        if name not in self._twin.members:
+            raise UnknownName(f"{name} is no cluster of the fleet{did_you_mean(name, self._twin.members.keys())}")
         cluster = await self._twin.user.get(FEDERATED_CLUSTERS, name)
         taints = (cluster.get("spec") or {}).get("taints") or ()
         wanted = cordoned(taints, self._twin.clock.now()) if is_cordoned else uncordoned(taints)
@@ -273,8 +282,7 @@ def _documents(file: Path) -> Iterable[Any]:
     try:
         return list(parse_manifests(str(file), file.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigurationError(f"{file}: {reason}; files are relative to the script") from error
+        raise ConfigurationError(f"{file}: {unreadable(file, error)}; files are relative to the script") from error
 
 
 def _is_spot(node: Object) -> bool:

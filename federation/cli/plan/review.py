@@ -33,6 +33,7 @@ from federation.plans.repositorychanges import compare_files, with_annotation
 from federation.plans.requestedchanges import RequestedChanges, find_deletions, resolve_changes, to_edits
 from federation.plans.review import Objection, Review, to_json_document
 from federation.plans.reviewcomment import LENGTH_MAX, to_comment
+from federation.plans.unknownnames import check_namespace
 from federation.scheduling.whatif.planresult import Plan, from_json
 from federation.scheduling.whatif.state import ObjectSet
 from federation.terminal import flags
@@ -161,6 +162,7 @@ async def review(context: KubeconfigContext, source: Source, options: ReviewOpti
     else:
         documents = with_annotation(compared.documents, names.CHANGE, change) if change else list(compared.documents)
         async with make_planner(context) as planner:
+            await check_namespace(planner.host, options.namespace, documents)
             deletions, absent = await find_deletions(planner.host, compared.deleted, options.namespace)
             notes = [*compared.left_out, *(f"{each.origin}: deleted, and it does not exist" for each in absent)]
             if deletions and not options.prunes:

@@ -26,6 +26,7 @@ from federation.cli.replay.worldoutput import print_comparison
 from federation.features.catalogue import decision_chain
 from federation.plans.recordfiles import write_records
 from federation.plans.replays import Selection, compare
+from federation.plans.unknownnames import check_namespace
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.replay.logentries import Chunk, from_us, read, to_us
 from federation.scheduling.replay.otherworld import Changes
@@ -132,6 +133,8 @@ async def replay(
     if source is not None:
         chunks = await sources.from_file(source, period.since_us)
     else:
+        async with context.client() as host:
+            await check_namespace(host, namespace)
         chunks = await sources.from_host(context, from_us(period.since_us))
     if out is not None:
         write_records(chunks, out)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.nearestfile import unreadable
 from federation.features.catalogue import decision_chain
 from federation.planning.cost.ratelist import parse_rates
 from federation.scheduling.replay.otherworld import Changes, to_changed_object
@@ -29,7 +30,7 @@ def read_changes(
         try:
             rates = dict(parse_rates(price_list.read_bytes()))
         except OSError as error:
-            raise ConfigurationError(f"--price-list {price_list}: {error.strerror}") from error
+            raise ConfigurationError(f"--price-list {price_list}: {unreadable(price_list, error)}") from error
         except ValueError as error:
             raise ConfigurationError(f"--price-list {price_list}: {error}") from error
     return Changes(objects, frozenset(without), added, rates, profile)

@@ -6,6 +6,7 @@ from typing import Final
 
 from federation.apimachinery.clock import to_rfc3339_micro
 from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.nearestfile import unreadable
 from federation.plans.recordfiles import read_records, to_chunk
 from federation.scheduling.replay.logentries import Chunk
 from federation.settings import from_environment
@@ -39,7 +40,7 @@ async def from_file(file: Path, since_us: int = 0) -> list[Chunk]:
         with file.open("rb") as read:
             is_backup = read.read(len(_DATABASE)) == _DATABASE
     except OSError as error:
-        raise ConfigurationError(f"{file}: {error.strerror}") from error
+        raise ConfigurationError(f"{file}: {unreadable(file, error)}") from error
     if is_backup:
         return await records_of_backup(file, from_environment({"directory": Path()}).encryption, since_us)
     return read_records(file)

@@ -21,7 +21,8 @@ from federation.api.resources import (
     SCHEDULING_PROFILES,
 )
 from federation.apimachinery import dotpaths
-from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.errors import ConfigurationError, UnknownName
+from federation.apimachinery.nearestname import did_you_mean
 from federation.apimachinery.quantity import to_milli
 from federation.apimachinery.resources import Object, Resource
 from federation.planning.cost.ratelist import label_changes
@@ -170,12 +171,13 @@ class OtherWorld(ReplayWorld):
         """Raise ConfigurationError if a change names something that this world does not have."""
         known = {name for resource, _, name in self.recorded if resource == FEDERATED_CLUSTERS}
         for name in sorted({*self._changes.without_clusters, *self._changes.like.values()} - known):
-            raise ConfigurationError(
-                f"{name}: the records have no such cluster; choose one of {', '.join(sorted(known))}"
-            )
+            hint = did_you_mean(name, known) or f"; choose one of {', '.join(sorted(known))}"
+            raise UnknownName(f"{name}: the records have no such cluster{hint}")
         profile = self._changes.profile
         if profile and (SCHEDULING_PROFILES, "", profile) not in self.objects:
-            raise ConfigurationError(f"{profile}: the records have no such SchedulingProfile; give it with -f")
+            profiles = [name for resource, _, name in self.objects if resource == SCHEDULING_PROFILES]
+            hint = did_you_mean(profile, profiles)
+            raise UnknownName(f"{profile}: the records have no such SchedulingProfile{hint}; give it with -f")
 
     def cost_of(
         self,

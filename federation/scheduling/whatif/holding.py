@@ -54,10 +54,11 @@ class Holding:
         now: datetime,
         *,
         held: Mapping[str, str],
+        meanwhile: Mapping[str, int | None],
     ) -> list[MemberPlan]:
         """Return the rows of a federated object before and after, with the reason where a change waits.
 
-        `held` is what permits say, by cluster.
+        `held` is what permits say, by cluster, and `meanwhile` the replicas that they let through.
         """
         if not (self.freezes or self._suspensions or held):
             return list(rows)
@@ -67,12 +68,17 @@ class Holding:
         for row in rows:
             passes = row.after is None or _is_imposed(row.cluster, before, after)
             reason = self._suspended(row.cluster, template, namespace, now, passes=passes) if row.is_changed else ""
-            reason = reason or held.get(row.cluster, "")
+            count = None
+            if not reason and (reason := held.get(row.cluster, "")):
+                count = meanwhile.get(row.cluster)
             if not reason and _is_update(row, type_.paths.replicas_spec):
                 frozen = self.freezes.find(either, self._labels(row.cluster), Change.UPDATES, now)
                 reason = "" if frozen is None else frozen.message
-            note = "; ".join(filter(None, (row.note, reason)))
-            annotated.append(replace(row, note=note, held=reason) if reason else row)
+                count = row.after.replicas if row.after is not None and reason else None
+            if reason:
+                annotated.append(_held(row, reason, count))
+            else:
+                annotated.append(row)
         return _with_waiting_departures(annotated)
 
     def held_before(self, federated: Mapping[str, Any], now: datetime) -> tuple[frozenset[str], frozenset[str]]:
@@ -115,6 +121,14 @@ def released(
         elif not row.held and not (row.cluster in others and waiting):
             kept.append(replace(row, note="; ".join(filter(None, (row.note, "it was held back")))))
     return kept
+
+
+def _held(row: MemberPlan, reason: str, count: int | None) -> MemberPlan:
+    """Return the row with the reason why it waits, and the replicas that it has meanwhile, None for those it has."""
+    if row.before is None or count == row.before.replicas:
+        count = None
+    text = "" if count is None else f"meanwhile its replicas there are {count}"
+    return replace(row, note="; ".join(filter(None, (row.note, reason, text))), held=reason, meanwhile=count)
 
 
 def _departing(row: MemberPlan, awaited: Sequence[MemberPlan]) -> MemberPlan:

@@ -80,7 +80,8 @@ def to_object_plan(
     retained = type_.paths.replicas_spec if after is not None and is_replicas_retained(after) else ()
     waiting = run.decision.waiting if run is not None and run.decision is not None else {}
     rows = to_rows(old, new, state.cluster_objects, retained, waiting)
-    rows = state.holding.annotate(rows, before, after, type_, now, held=run.held if run is not None else {})
+    held, meanwhile = (run.held, run.meanwhile) if run is not None else ({}, {})
+    rows = state.holding.annotate(rows, before, after, type_, now, held=held, meanwhile=meanwhile)
     rows = released(rows, own, others, same) if own else rows
     either: Mapping[str, Any] = after or before or {}
     template = (either.get("spec") or {}).get("template") or {}

@@ -105,6 +105,11 @@ class PipelineRun:
             found |= dict.fromkeys(moved, self.answer.message)
         return found
 
+    @property
+    def meanwhile(self) -> Mapping[str, int | None]:
+        """The part of a decision that is written while its move waits, {} for none."""
+        return (self.answer.placements or {}) if isinstance(self.answer, Wait) else {}
+
     def apply(self, patch: Mapping[str, Any] | None) -> bool:
         """Apply a patch as the API server would; return whether there is one."""
         if patch is None:

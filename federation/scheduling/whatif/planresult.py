@@ -51,6 +51,8 @@ class MemberPlan:
     after: MemberObject | None
     note: str = ""
     held: str = ""
+    meanwhile: int | None = None
+    """The replicas there while the change is held, None for those before it."""
 
     @property
     def is_changed(self) -> bool:

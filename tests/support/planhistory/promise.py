@@ -147,6 +147,8 @@ def promised(before: Copies, plan: Plan) -> Copies:
     after = dict(before)
     for obj in plan.changed:
         for row in obj.rows if obj.resource == DEPLOYMENTS else ():
+            if row.held and row.meanwhile is not None and (obj.name, row.cluster) in before:
+                after[obj.name, row.cluster] = (row.meanwhile, before[obj.name, row.cluster][1])
             if row.held or row.note.startswith("not ready"):
                 continue
             after.pop((obj.name, row.cluster), None)
