@@ -315,12 +315,18 @@ class Judge:
         for app, words in self.words.items():
             if words.body:
                 self._check_fields(app, words.body)
+            if words.given_up and self._has_surplus(app):
+                words.reduced_s = self._now_s  # no decision was possible: the word still counts
         for app, fresh in self._fresh.items():
             # What leaves now can start elsewhere at a later step, when the cluster is back or the number is another one.
             self._write_off_left(app)
             self._write_off_given_up(app)
             if fresh:
                 self._check_volumes(app, fresh)
+
+    def _has_surplus(self, app: str) -> bool:
+        """Return whether more replicas are placed than the user wants."""
+        return sum(replicas_by_cluster(federated_of(self._world, app)).values()) > replicas_in(self.words[app].body)
 
     def _write_off_left(self, app: str) -> None:
         """Write off what left its cluster because the policy lets it leave lost, drained and unhealthy ones."""
