@@ -74,16 +74,18 @@ def evict(
     return Eviction(placement, _positive(moved), _positive(stays))
 
 
-def without_replacements(before: Placement, after: Placement) -> Placement:
-    """Return the decision without what replaces copies that stay: shares of a division, and copies elsewhere.
+def without_replacements(before: Placement, after: Placement, stays: Collection[str]) -> Placement:
+    """Return the decision with the copies in the clusters `stays`, and without what replaces them elsewhere.
 
-    The copies that stay have the volumes: others would start on empty ones. As many as the decision adds may start.
+    These copies have the volumes: others would start on empty ones. As many as the decision adds may start. What is
+    divided before and after is returned as it is.
     """
     if is_divided(before, after):
         return after
     further = [name for name in sorted(after) if name not in before and after[name] is None]
     added = further[: max(0, len(after) - len(before))]
-    return {name: count for name, count in after.items() if name in before or name in added}
+    kept = {name: count for name, count in after.items() if name in before or name in added}
+    return {name: before[name] for name in stays} | kept
 
 
 def return_batch(

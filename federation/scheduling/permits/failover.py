@@ -126,7 +126,7 @@ def _evicted(proposal: Proposal, before: _Placement, leaving: Sequence[str], rec
     now, decision = proposal.now, proposal.decision
     stays = _stays(proposal, leaving)
     if proposal.volumes.stays:
-        placements = eviction.without_replacements(before, decision.placements)
+        placements = eviction.without_replacements(before, decision.placements, proposal.volumes.stays & before.keys())
         decision = replace(decision, placements=placements)
         proposal = replace(proposal, decision=decision)
     granted, stays = _granted(proposal, before, leaving, stays)

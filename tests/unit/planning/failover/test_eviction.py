@@ -35,9 +35,10 @@ def test_replicas_that_may_not_leave_take_the_place_of_new_ones() -> None:
     assert found == Eviction({"b": 3, "a": 1}, {"a": 2}, {"a": 1}), "what would only wait gives way first"
 
 
-def test_a_copy_that_stays_with_its_volumes_gets_no_shares_beside_it() -> None:
-    assert without_replacements({"east": None}, {"west": 2, "north": 1}) == {}
-    assert without_replacements({"east": None, "west": None}, {"west": 2, "north": 1}) == {"west": 2}
-    assert without_replacements({"east": 2}, {"west": None}) == {}
-    assert without_replacements({"east": None}, {"west": None, "north": None}) == {"north": None}, "one is added"
-    assert without_replacements({"east": 2}, {"west": 2}) == {"west": 2}, "divided before and after: evict counts them"
+def test_a_copy_that_stays_with_its_volumes_gets_no_replacement_beside_it() -> None:
+    east, both = {"east": None}, {"east": None, "west": None}
+    assert without_replacements(east, {"west": 2, "north": 1}, {"east"}) == east
+    assert without_replacements(both, {"west": 2, "north": 1}, {"east"}) == {"east": None, "west": 2}
+    assert without_replacements({"east": 2}, {"west": None}, {"east"}) == {"east": 2}
+    assert without_replacements(east, {"west": None, "north": None}, {"east"}) == {"east": None, "north": None}
+    assert without_replacements({"east": 2}, {"west": 2}, {"east"}) == {"west": 2}, "evict counts what is divided"
