@@ -32,6 +32,7 @@ from federation.delivery.rules.names import EVENT_WAIT_FOR_CASCADING_DELETE, EVE
 from federation.delivery.rules.plan import ClusterState, Removal, cluster_state_of, decide_removal
 from federation.guard.suspensions import Suspensions
 from federation.planning.leftovers.evidence import Evidence, Word, membership_of
+from federation.planning.leftovers.record import Action, Record
 from federation.planning.leftovers.strays import is_kept
 from federation.runtime.controller import DONE, Result, key_of
 from federation.runtime.events import WARNING
@@ -160,8 +161,8 @@ class ClusterRemoval:
         if is_kept(type_.resource) or self._tombstones.is_forgotten(obj):
             return Removal.ORPHAN  # the sources were not deleted, and data would go with these objects
         record = self._tombstones.find(cluster, type_.resource, *key_of(obj))
-        if record is not None and record.is_kept and record.uid in ("", obj["metadata"]["uid"]):
-            return Removal.ORPHAN  # the user kept it when the cluster left before
+        if record is not None and record.uid in ("", obj["metadata"]["uid"]) and _spares(record, obj):
+            return Removal.ORPHAN  # the user kept it: when the cluster left before, or when the source was deleted
         federated = self._objects.get(self._objects.key_of_source(type_, obj))
         annotations = (federated["metadata"].get("annotations") or {}) if federated is not None else {}
         return decide_removal(annotations, obj["metadata"].get("annotations") or {})
@@ -177,6 +178,13 @@ class ClusterRemoval:
         if self._is_suspended(name, obj) or self._removal(name, type_, obj) is not Removal.DELETE:
             return None
         return Evidence(Word.ANSWER, membership_of(cluster))
+
+
+def _spares(record: Record, obj: Object) -> bool:
+    """Return whether the user's last word about the object was to keep it."""
+    if record.action is Action.RELEASE_ADOPTED:
+        return (obj["metadata"].get("annotations") or {}).get(names.ADOPTED) == "true"
+    return record.is_kept or record.action is Action.RELEASE
 
 
 def _takes_objects_along(cluster: Object, state: ClusterState) -> bool:

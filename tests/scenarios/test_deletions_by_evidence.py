@@ -170,3 +170,22 @@ async def test_an_object_that_is_created_again_takes_over_the_copy_of_an_earlier
         assert not [
             leftover for leftover in (await world.user.list(LEFTOVERS)).items if leftover["spec"]["name"] == "web"
         ]
+
+
+async def test_a_copy_that_its_user_keeps_survives_the_cluster_that_leaves_with_its_objects() -> None:
+    async with a_world_without_pods() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy(EVERYWHERE))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await world.until_replicas("web", EVERYWHERE)
+        await world.settle()
+        before, east = await _uid(world, "web"), world.members["east"]
+        await world.lose("east")
+        await _give(world, Way.CASCADE)
+        await world.user.delete(FEDERATED_CLUSTERS, "east")
+        await world.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {names.ORPHAN: "all"}}})
+        await world.pass_time(5)
+        await world.user.delete(DEPLOYMENTS, "web", "default")
+        await world.until_gone(DEPLOYMENTS, "web")
+        east.line.mend()
+        await world.until_gone(FEDERATED_CLUSTERS, "east", "")
+        assert await _uid(world, "web") == before
