@@ -380,16 +380,21 @@ async def again_by_orphaning_and_another_policy(world: World) -> None:
     await create(world)
 
 
-async def again_by_type(world: World) -> None:
-    """Let the type of both go, with its objects kept, and return after their policy has changed."""
+async def again_by_type(world: World, change: Act = by_policy) -> None:
+    """Let the type of both go, with its objects kept, and return after their policy or cluster has changed."""
     name = "statefulsets.apps"
     config = await world.user.get(FEDERATED_TYPE_CONFIGS, name)
     await world.merge(FEDERATED_TYPE_CONFIGS, name, {"metadata": {"annotations": {names.ORPHAN: "all"}}}, "")
     await world.user.delete(FEDERATED_TYPE_CONFIGS, name)
     await world.until_gone(FEDERATED_TYPE_CONFIGS, name, "")
-    await by_policy(world)
+    await change(world)
     header = {"apiVersion": config["apiVersion"], "kind": config["kind"]}
     await world.create(FEDERATED_TYPE_CONFIGS, {**header, "metadata": {"name": name}, "spec": config["spec"]})
+
+
+async def again_by_type_without_the_cluster(world: World) -> None:
+    """Unjoin the cluster while nothing federates the type: no Leftover says what is in it, only the source does."""
+    await again_by_type(world, by_unjoin)
 
 
 async def again_without_the_cluster(world: World) -> None:
@@ -446,6 +451,7 @@ STARTS: list[Act] = [
     again_by_orphaning,
     again_by_orphaning_and_another_policy,
     again_by_type,
+    again_by_type_without_the_cluster,
     again_without_the_cluster,
     again_while_it_is_lost,
     again_after_its_loss,

@@ -89,8 +89,8 @@ class ClaimWatch:
         found = find_volumes(
             federated,
             claims,
-            recorded=self._recorded(asked, federated, wanted) - claims.keys()
-            | self._remembered(asked, federated, wanted) & unknown,
+            recorded=(self._recorded(asked, federated, wanted) | self._remembered(asked, federated, wanted))
+            - claims.keys(),
             unknown=unknown,
             is_awaited=is_awaited,
         )
