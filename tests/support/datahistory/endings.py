@@ -13,6 +13,7 @@ from tests.support.world import World
 
 _TO_DECIDE = frozenset({"AlreadyExists", "ManagedLabelFalse", "Kept", "EndUnknown", "Finished", "OK"})
 """States of a copy that wait for a user's word, or for nothing."""
+_DEFINITION = f"{DEFINITION}-customresourcedefinitions.apiextensions.k8s.io"
 
 
 def endings(world: World, judge: Judge) -> list[str]:
@@ -65,7 +66,14 @@ def _unfinished(world: World, judge: Judge, app: str) -> Iterator[str]:
 
 
 def _keeps_definition(world: World, cluster: str) -> bool:
-    """Return whether the cluster has a definition of its own, which a user must give to the federation first."""
+    """Return whether a user must act first: the cluster has a definition of its own, or does not take that of the host.
+
+    After a restore, the host can have a definition without a version that the cluster stores.
+    """
+    federated = on_host(world, f"/core.kubeadmiral.io/{CLUSTER_FEDERATED_OBJECTS.plural}/{_DEFINITION}")
+    states = ((federated or {}).get("status") or {}).get("clusters") or ()
+    if any(each["cluster"] == cluster and each["status"] == "UpdateFailed" for each in states):
+        return True
     held = stored(world.members[cluster].store, f"/{CRDS.group}/{CRDS.plural}/{DEFINITION}")
     return held is not None and names.MANAGED_LABEL not in (held["metadata"].get("labels") or {})
 

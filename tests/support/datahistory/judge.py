@@ -100,6 +100,8 @@ class Judge:
         self.volumes: dict[tuple[int, str], Volume] = {}
         self.findings: list[str] = []
         self._kept: dict[tuple[int, str], _Kept] = {}
+        self._refuges: set[tuple[str, str]] = set()
+        """Applications and members that they began in because another cluster was lost: they may return from there."""
         self._approved: set[tuple[str, str]] = set()
         self._fresh: dict[str, list[Volume]] = {}
         self.is_moved_by_others = False
@@ -226,6 +228,8 @@ class Judge:
                 if claim is not None and (id(member), claim["metadata"]["uid"]) not in self.volumes:
                     volume = Volume(app, member, key, claim["metadata"]["uid"], self._now_s, {member.name})
                     self.volumes[id(member), volume.uid] = volume
+                    if any(self._may_leave(app, name) for name in self._world.members if name != member.name):
+                        self._refuges.add((app, member.name))
                     self._fresh.setdefault(app, []).append(volume)
 
     def _deleted(self, member: Member, key: str, obj: Object) -> None:
@@ -252,7 +256,7 @@ class Judge:
 
     def _has_word(self, app: str, member: Member) -> bool:
         words = self.words[app]
-        is_said = self._is_reduced(words) or (app, member.name) in self._approved
+        is_said = self._is_reduced(words) or (app, member.name) in self._approved | self._refuges
         return not words.body or is_said or self._may_leave(app, member.name)
 
     def _may_leave(self, app: str, cluster: str) -> bool:
@@ -370,7 +374,7 @@ class Judge:
         counted = [volume for volume in self.volumes.values() if volume.app == app and volume.is_live]
         counted = [volume for volume in counted if not volume.is_written_off]
         wanted = self._wanted_volumes(app)
-        if len(counted) <= wanted or self._only_grows(app, fresh, counted):
+        if self._used(app, counted) <= wanted or self._only_grows(app, fresh, counted):
             fresh.clear()
             return
         begun = ", ".join(
@@ -379,6 +383,13 @@ class Judge:
         old = [volume for volume in counted if volume not in fresh]
         had = ", ".join(f"{volume.key.rpartition('/')[2]} in {volume.member.name}" for volume in old)
         self._say("empty", f"{app} wants {wanted} volumes and began empty: {begun}; it has data: {had}")
+
+    def _used(self, app: str, counted: list[Volume]) -> int:
+        """Return how many of the volumes replicas can use: a copy has no use for more than its replicas."""
+        if app == "disk" or not self._is_copied(app):
+            return len(counted)
+        replicas, members = replicas_in(self.words[app].body), [id(each.member) for each in counted]
+        return sum(min(replicas, members.count(member)) for member in set(members))
 
     def _only_grows(self, app: str, fresh: list[Volume], counted: list[Volume]) -> bool:
         """Return whether each new volume is one more of a copy that has some: those of other copies do not serve it."""
