@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
 from federation.api import names
+from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
@@ -19,6 +20,7 @@ from federation.apimachinery.errors import ApiError, ConfigurationError, Service
 from federation.apimachinery.resources import Object, Resource
 from federation.apimachinery.usedtime import in_thread
 from federation.client.client import Client
+from federation.planning.failover.application import handed_states
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.guard.record import held_moves
 from federation.plans.edits import Edit, apply_edit, created_namespaces, dry_run, get_or_none
@@ -237,7 +239,7 @@ async def unmet_expectations(host: Client, expected: Sequence[ExpectedObject]) -
         if not _is_processed(found) and wanted.clusters:
             unmet.append(Unmet(f"{wanted}: still being processed by controllers"))
             continue
-        clusters = {name: (copy.replicas, copy.digest) for name, copy in member_objects_of(found, type_).items()}
+        clusters = _copies(found, type_, wanted)
         if clusters != wanted.clusters:
             holds = sorted({held.hold for held in held_moves(found)})
             if holds:
@@ -253,6 +255,25 @@ async def unmet_expectations(host: Client, expected: Sequence[ExpectedObject]) -
 def _reason_to_stay(found: Mapping[str, Any]) -> str:
     stated = conditions.find((found.get("status") or {}).get("conditions"), names.SCHEDULED) or {}
     return str(stated.get("message") or "") if stated.get("status") == "False" else ""
+
+
+def _copies(
+    found: Mapping[str, Any], type_: FederatedType, wanted: ExpectedObject
+) -> dict[str, tuple[int | None, str]]:
+    """Return replicas and digest of each copy.
+
+    A plan does not know the state that a copy gets from one that leaves: with the rest as planned, it is as planned.
+    """
+    clusters = {name: (copy.replicas, copy.digest) for name, copy in member_objects_of(found, type_).items()}
+    if not handed_states(found):
+        return clusters
+    metadata = found["metadata"]
+    annotations = {key: value for key, value in metadata["annotations"].items() if key != names.HANDED_STATE}
+    plain = member_objects_of({**found, "metadata": {**metadata, "annotations": annotations}}, type_)
+    without = {name: (copy.replicas, copy.digest) for name, copy in plain.items()}
+    return {
+        name: without[name] if without[name] == wanted.clusters.get(name) else each for name, each in clusters.items()
+    }
 
 
 def _is_processed(found: dict[str, object]) -> bool:

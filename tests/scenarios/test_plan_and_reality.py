@@ -335,6 +335,24 @@ async def test_a_plan_without_changes_is_empty_even_if_all_objects_are_examined(
         assert result.objects == []
 
 
+async def test_a_copy_that_gets_the_state_of_one_that_leaves_is_as_planned() -> None:
+    rules = [{"annotation": "example.com/ready", "jsonPath": "{.readyReplicas}"}]
+    failover = {"failover": {"statePreservation": {"rules": rules}}}
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}, **MOVABLE, **failover))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await world.until_available("web", 3)
+        await world.settle()
+        saved = await plan_file(world, documents=documents(a_policy({"west": 1}, **MOVABLE, **failover)))
+        assert await check_and_apply(planner(world), saved) == []
+        await world.until_available("web", 3)
+        await world.settle()
+        copy = await world.members["west"].find(DEPLOYMENTS, "web")
+        assert copy is not None
+        assert copy["metadata"]["annotations"]["example.com/ready"] == "3"
+        assert await unmet_expectations(world.user, saved.expected) == []
+
+
 async def test_a_saved_plan_is_applied_only_while_it_is_valid() -> None:
     async with a_world() as world:
         await begin(world)
