@@ -1,9 +1,10 @@
 """A kubelet without containers: nodes that are Ready, and bound pods that run, complete and go.
 
 A pod runs as soon as it is bound. A container with the argument `exit=N` ends with that exit code; a pod of a Job, which
-restarts nothing, completes at once. The work is done in a thread until the block ends.
+restarts nothing, completes at once. A deleted pod goes after the `preStop` sleep of its containers. The work is done in a thread until the block ends.
 """
 
+import contextlib
 import json
 import threading
 from datetime import UTC, datetime
@@ -27,6 +28,8 @@ class FakeKubelet:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fake-kubelet", daemon=True)
         self._addresses = 0
+        self._stopping: set[str] = set()
+        self._stopped_pods: set[str] = set()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -74,6 +77,8 @@ class FakeKubelet:
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
         try:
             if metadata.get("deletionTimestamp"):
+                if self._is_stopping(pod):
+                    return
                 uid = {"preconditions": {"uid": metadata["uid"]}, "gracePeriodSeconds": 0}
                 api.send("DELETE", path, uid)
             elif status.get("phase") in {None, "Pending"}:
@@ -81,6 +86,27 @@ class FakeKubelet:
         except Refused as error:
             if error.code not in {404, 409}:
                 raise
+
+    def _is_stopping(self, pod: Object) -> bool:
+        """Return whether the `preStop` sleep of the pod has not ended; then its end deletes the pod."""
+        hooks = ((each.get("lifecycle") or {}).get("preStop") or {} for each in pod["spec"]["containers"])
+        seconds = max(((hook.get("sleep") or {}).get("seconds") or 0 for hook in hooks), default=0)
+        uid = pod["metadata"]["uid"]
+        if not seconds or uid in self._stopped_pods:
+            return False
+        if uid not in self._stopping:
+            self._stopping.add(uid)
+            timer = threading.Timer(seconds, self._stop, (pod,))
+            timer.daemon = True
+            timer.start()
+        return True
+
+    def _stop(self, pod: Object) -> None:
+        self._stopped_pods.add(pod["metadata"]["uid"])
+        api = Api(self._connection)
+        with contextlib.suppress(httpx.HTTPError, Refused):
+            self._sync(api, pod)
+        api.close()
 
     def _status(self, pod: Object) -> Object:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
