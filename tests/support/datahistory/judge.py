@@ -35,6 +35,8 @@ from tests.support.datahistory.apps import APPS, DISK, PLURALS, key_of, missing,
 from tests.support.world import World
 from tests.support.worldmember import Member
 
+_EDIT_S = 30.0
+"""How long after an edit members replace pods."""
 _WORD_S = 180.0
 """How long after a user scaled a workload down its volumes may lose their pods."""
 _PODS = "/core/pods/default/"
@@ -199,7 +201,8 @@ class Judge:
         found = [(key, stored(member.store, key)) for key in keys]
         if found[0][1] is None or names.MANAGED_LABEL not in (found[0][1]["metadata"].get("labels") or {}):
             return
-        found += [(key, pod) for key, pod in pods(member) if app_of(pod) == app]
+        if self._now_s - self.words[app].touched_s > _EDIT_S:  # until then the member may replace pods for an edit
+            found += [(key, pod) for key, pod in pods(member) if app_of(pod) == app]
         for key, obj in found:
             if obj is not None and not obj["metadata"].get("deletionTimestamp"):
                 uid = obj["metadata"]["uid"]
@@ -230,7 +233,18 @@ class Judge:
                     self.volumes[id(member), volume.uid] = volume
                     if any(self._may_leave(app, name) for name in self._world.members if name != member.name):
                         self._refuges.add((app, member.name))
-                    self._fresh.setdefault(app, []).append(volume)
+                    if not self._is_one_more(volume):
+                        self._fresh.setdefault(app, []).append(volume)
+
+    def _is_one_more(self, volume: Volume) -> bool:
+        """Return whether a copy that has volumes begins another one, because its user wants more replicas."""
+        here = [each for each in self.volumes.values() if each.app == volume.app and each.member is volume.member]
+        replicas = replicas_in(self.words[volume.app].body)
+        is_copy = self._is_copied(volume.app) or (
+            volume.member.name in placed(self._world, volume.app)
+            and volume.member.name not in replicas_by_cluster(federated_of(self._world, volume.app))
+        )
+        return volume.app != "disk" and 1 < len(here) <= replicas and is_copy
 
     def _deleted(self, member: Member, key: str, obj: Object) -> None:
         kept = self._kept.get((id(member), key))
@@ -385,9 +399,14 @@ class Judge:
         self._say("empty", f"{app} wants {wanted} volumes and began empty: {begun}; it has data: {had}")
 
     def _used(self, app: str, counted: list[Volume]) -> int:
-        """Return how many of the volumes replicas can use: a copy has no use for more than its replicas."""
-        if app == "disk" or not self._is_copied(app):
+        """Return how many of the volumes replicas can use.
+
+        A copy has no use for more than its replicas, and shares none for two of one name: one is a copy's.
+        """
+        if app == "disk":
             return len(counted)
+        if not self._is_copied(app):
+            return len({volume.key for volume in counted})
         replicas, members = replicas_in(self.words[app].body), [id(each.member) for each in counted]
         return sum(min(replicas, members.count(member)) for member in set(members))
 
