@@ -74,7 +74,10 @@ def definition_of(resource: Resource) -> Object:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": resource.group_resource},
+        "metadata": {
+            "name": resource.group_resource,
+            "annotations": {"api-approved.kubernetes.io": "unapproved, a stand-in without a schema"},
+        },
         "spec": spec,
     }
 
