@@ -266,6 +266,8 @@ def prepare_update(
         strategy.prepare_update(new, old)
     strategy.set_times(new, old, now)
     if is_unchanged(new, old):
+        if subresource in _MAIN:
+            options.warnings.extend(strategy.warnings(new, old))
         return None
     if strategy.has_generation and subresource in _GENERATED and strategy.has_spec_changed(new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1

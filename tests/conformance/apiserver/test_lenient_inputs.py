@@ -150,3 +150,31 @@ def test_a_null_at_the_top_of_an_update_is_an_absent_field(api: Api) -> None:
     before = api.create("configmaps", {"metadata": {"name": "n"}, "data": {"a": "b"}})
     after = api.update("configmaps", {**before, "binaryData": None, "immutable": None})
     assert after == before
+
+
+def test_an_update_that_changes_nothing_warns_as_well(api: Api) -> None:
+    spec = {"selector": {"a": "b"}, "ports": [{"port": 80}], "trafficDistribution": "PreferClose"}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "w"}, "spec": spec}
+    url = api.url("services", "w")
+    answers = [api.send("PATCH", url, service, type_=APPLY, fieldManager="m") for _ in range(2)]
+    first, again = (
+        [text for text in answer.headers.get_list("warning") if "PreferClose" in text] for answer in answers
+    )
+    assert first == again
+    assert len(first) == 1
+    assert len({answer.json()["metadata"]["resourceVersion"] for answer in answers}) == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "field"),
+    [
+        ({"action": "Never", "exitCodes": {"operator": "In", "values": [42]}}, "action"),
+        ({"action": "Restart"}, "exitCodes"),
+    ],
+)
+def test_rules_of_restarts_are_validated(api: Api, rule: Object, field: str) -> None:
+    container = {"name": "c", "image": "i", "restartPolicy": "Never", "restartPolicyRules": [rule]}
+    pod = {"metadata": {"name": "r"}, "spec": {"restartPolicy": "Never", "containers": [container]}}
+    with refused(422, "Invalid") as caught:
+        api.create("pods", pod, dryRun="All")
+    assert caught.value.fields == [f"spec.containers[0].restartPolicyRules[0].{field}"]

@@ -38,6 +38,7 @@ _RESIZED = ("cpu", "memory")
 _RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
+_RESTART_ACTIONS = ("Restart", "RestartAllContainers")
 _VARIABLE_TEXT = "a valid environment variable name must consist only of printable ASCII characters other than '='"
 _KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _KEY_TEXT = (
@@ -163,8 +164,15 @@ def _validate_running(container: Fields, field: str, pod: PodContext) -> Causes:
 def _validate_restart(container: Fields, field: str) -> Causes:
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules")
     if policy is None and rules:
-        return [required(f"{field}.restartPolicy", "must specify restartPolicy when restart rules are used")]
-    return one_of(f"{field}.restartPolicy", policy, _RESTART_POLICIES)
+        causes = [required(f"{field}.restartPolicy", "must specify restartPolicy when restart rules are used")]
+    else:
+        causes = one_of(f"{field}.restartPolicy", policy, _RESTART_POLICIES)
+    for index, rule in enumerate(rules or ()):
+        at = f"{field}.restartPolicyRules[{index}]"
+        causes += one_of(f"{at}.action", rule.get("action") or "", _RESTART_ACTIONS)
+        if rule.get("exitCodes") is None:
+            causes.append(required(f"{at}.exitCodes", "must be specified"))
+    return causes
 
 
 def _validate_host_ports(container: Fields, field: str, seen: set[str]) -> Causes:
