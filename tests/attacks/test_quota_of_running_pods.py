@@ -69,7 +69,7 @@ async def test_pods_that_a_smaller_template_has_not_replaced_count(spec: Object)
 async def test_a_queue_keeps_what_pods_of_an_earlier_template_hold() -> None:
     async with a_world(members=("east",)) as world:
         await world.create(CAPACITY_FLAVORS, a_flavor())
-        await world.create(CLUSTER_JOB_QUEUES, a_cluster_queue(cores="1"))
+        await world.create(CLUSTER_JOB_QUEUES, a_cluster_queue(cores="1100m"))
         await world.create(JOB_QUEUES, a_queue())
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
         for name in ("web", "other"):
