@@ -22,10 +22,11 @@ from federation.scheduling.framework.registry import load_plugins
 
 HISTORIES = int(os.environ.get("PLAN_HISTORIES", "0"))
 FIRST = int(os.environ.get("PLAN_HISTORY_FIRST", "1"))
-_QUICK = (1, 9, 11, 32, 34, 45)
+_QUICK = (1, 9, 11, 32, 34, 45, 65, 78)
 """In 1, replicas waited for others that a suspension held; in 9, a quota was deleted, which the plan did not see. In 11, a
 suspension ended, in 32 replicas return to a drained cluster, in 34 a workload leaves others room in a quota, and in 45
-a tenant's suspended policy kept a drained cluster from being emptied."""
+a tenant's suspended policy kept a drained cluster from being emptied. In 65 and 78, a freeze holds moves and updates of
+workloads that are scaled."""
 STEPS = 10
 LABELS = {"east": {"team": "shop"}, "north": {"team": "shop"}, "west": {}}
 

@@ -1,5 +1,6 @@
 """Compares a plan with what happens when its change is made."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -30,7 +31,9 @@ _STABLE_S = 330
 
 _UNTIL = "replicas stay until"
 """What a plan says of replicas of which some may leave: how many depends on what runs meanwhile."""
-_UNDECIDED = ("FederatedResourceQuota", "it would leave clusters", "return when it has been stable")
+_MOVE = "it would leave clusters"
+"""The part of the message of a freeze that says that it holds a decision's move, and not only the update of a copy."""
+_UNDECIDED = ("FederatedResourceQuota", _MOVE, "return when it has been stable")
 """Parts of the reasons of what is decided later, and charged then."""
 Copies = dict[tuple[str, str], tuple[int, str]]
 """Deployment and member, with the replicas and the image there."""
@@ -169,16 +172,26 @@ def _told(obj: ObjectPlan) -> str:
 
 def _wait_of(obj: ObjectPlan) -> str:
     """Return what the plan has to say of an object that is not placed as it has to be."""
-    held = next((row.held for row in obj.rows if row.held and "DeliverySuspension" not in row.held), "")
+    held = next((row.held for row in obj.rows if row.held and not _is_delivery_only(row.held)), "")
     stays = next((stay.message for stay in obj.stays.values()), "")
     return obj.waits or held or stays or ("stuck" if obj.is_stuck or "FederatedResourceQuota" in obj.reason else "")
 
 
+def _is_delivery_only(held: str) -> bool:
+    """Return whether the delivery waits, and the decision does not."""
+    return "DeliverySuspension" in held or (held.startswith("ChangeFreeze") and _MOVE not in held)
+
+
 def _charged(expected: Copies, plan: Plan) -> int:
-    """Return the replicas that run or may run: those of a copy that is decided count before it is delivered."""
+    """Return the replicas that run or may run: a workload that moves pays once, and for what is decided."""
+    present, decided = Counter[str](), Counter[str]()
     counts = {key: replicas for key, (replicas, _) in expected.items()}
+    for (name, _), replicas in counts.items():
+        present[name] += replicas
     for obj in plan.changed:
         for row in obj.rows if obj.resource == DEPLOYMENTS else ():
-            if row.after is not None and not any(word in row.held for word in _UNDECIDED):
-                counts[obj.name, row.cluster] = max(counts.get((obj.name, row.cluster), 0), row.after.replicas or 0)
-    return sum(counts.values())
+            if not any(word in row.held for word in _UNDECIDED):
+                counts[obj.name, row.cluster] = (row.after.replicas or 0) if row.after is not None else 0
+    for (name, _), replicas in counts.items():
+        decided[name] += replicas
+    return (present | decided).total()
