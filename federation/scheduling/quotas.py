@@ -118,13 +118,16 @@ class Quotas:
             return self.forget(namespace, key)
         return ledger.report(key, claim, revision_of(federated))
 
-    def finish(self, key: Hashable, federated: Mapping[str, Any], type_: FederatedType) -> None:
-        """Count what an object has when members have followed its last decision."""
+    def finish(self, key: Hashable, federated: Mapping[str, Any], type_: FederatedType) -> bool:
+        """Count what an object has when members have followed its last decision; return whether that is less."""
         namespace = str(federated["metadata"].get("namespace") or "")
         ledger, claim = self._ledgers.get(namespace), _held(federated, type_)
         if ledger is not None and claim is not None:
+            before, after = ledger.claims(key), Claim(claim.may)
             ledger.remove(key)
-            ledger.report(key, Claim(claim.may), revision_of(federated))
+            ledger.report(key, after, revision_of(federated))
+            return before != [after]
+        return False
 
     def forget(self, namespace: str, key: Hashable) -> bool:
         """Remove an object that is gone, or has no pods; return whether that changed anything."""

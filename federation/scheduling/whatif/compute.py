@@ -150,21 +150,28 @@ def _waiting_for_quota(
     namespaces = {key[0] for key in subjects if key[0] in state.quotas}
     if not namespaces:
         return
+    freed: dict[str, set[Name]] = {}
     for key, run in runs.items():
         if run is None:
-            state.quotas.forget(key[0], key)
-        elif not any(row.held for row in plans[key].rows):
-            state.quotas.finish(key, run.federated, run.type_)
+            has_freed = state.quotas.forget(key[0], key)
+        else:
+            is_held = any(row.held for row in plans[key].rows)
+            has_freed = not is_held and state.quotas.finish(key, run.federated, run.type_)
+        if has_freed:
+            freed.setdefault(key[0], set()).add(key)
     others = {name_of(each): each for each in after.federated() if waits_for_quota(each)}
     for key in sorted({*runs, *others}):
         run = runs.get(key)
         if key[0] not in namespaces or (key in runs and (run is None or not run.is_short)):
             continue
+        if not freed.get(key[0], set()) - {key}:
+            continue  # nothing is given up that it may have
         if key not in subjects:
             held = others[key]
             if (type_ := state.type_of(held["spec"].get("template") or {})) is None:
                 continue
             subjects[key] = Subject(type_, held, held)
+        state.assume_cache.forget(key)
         yield key
 
 
