@@ -107,6 +107,31 @@ def test_without_wings_all_else_imports_and_a_plain_deployment_is_placed_deliver
     assert found["functions"] <= WINGLESS_FUNCTIONS_MAX
 
 
+SPINE = ("first_propagation", "no_feasible_cluster", "override_failure", "cluster_lost_and_back")
+"""Scenarios that need no leaf feature."""
+
+
+@pytest.mark.slow("scenarios in a process without wings")
+def test_without_wings_the_scenarios_of_the_spine_pass() -> None:
+    """Where the folders of the features were deleted, objects are placed, moved and delivered as ever."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "tests.support.wingless",
+        "-p",
+        "no:cacheprovider",
+    ]
+    command += [f"tests/scenarios/test_{name}.py" for name in SPINE]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=900)
+    assert done.returncode == 0, done.stdout[-8000:]
+    assert "no tests ran" not in done.stdout
+
+
 @pytest.mark.slow("a federation under a profiler")
 def test_a_plain_deployment_runs_no_further_modules_and_functions() -> None:
     found = plain_deployment()
