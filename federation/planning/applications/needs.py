@@ -67,8 +67,8 @@ class Need(NamedTuple):
 
     @property
     def title(self) -> str:
-        """`PriorityClass gold`."""
-        return f"{self.kind} {self.name}" if self.name else f"a default {self.kind}"
+        """`PriorityClass gold`, or `default StorageClass`."""
+        return f"{self.kind} {self.name}" if self.name else f"default {self.kind}"
 
 
 def needs_of(application: Application, type_: FederatedType | None) -> list[Need]:

@@ -49,7 +49,7 @@ def needed(*objects: dict[str, Any]) -> list[str]:
         (a_workload({"priorityClassName": 7}), []),
         (a_workload({"runtimeClassName": "gvisor"}), ["RuntimeClass gvisor of statefulset/web"]),
         (a_workload(volumeClaimTemplates=[{"spec": {"storageClassName": "fast"}}, {"spec": {"storageClassName": "fast"}}]), ["StorageClass fast of statefulset/web"]),
-        (a_workload(volumeClaimTemplates=[{"spec": {}}]), ["a default StorageClass of statefulset/web"]),
+        (a_workload(volumeClaimTemplates=[{"spec": {}}]), ["default StorageClass of statefulset/web"]),
         (a_workload(volumeClaimTemplates=[{"spec": {"storageClassName": ""}}]), []),
         (a_workload({"volumes": [{"ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "fast"}}}}]}), ["StorageClass fast of statefulset/web"]),
     ],
@@ -95,7 +95,7 @@ def test_a_cluster_lacks_what_it_does_not_have_and_unknown_is_not_lacking() -> N
     assert lacking(needs, complete.get) == []
     assert [need.title for need in lacking(needs, {**complete, PRIORITY_CLASS: []}.get)] == ["PriorityClass gold"]
     unmarked = {**complete, STORAGE_CLASS: [{"metadata": {"name": "slow"}}]}
-    assert [need.title for need in lacking(needs, unmarked.get)] == ["a default StorageClass"]
+    assert [need.title for need in lacking(needs, unmarked.get)] == ["default StorageClass"]
     assert lacking(needs, {}.get) == []
 
 
