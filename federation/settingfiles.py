@@ -6,6 +6,7 @@ from typing import Any
 import yaml
 
 from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.yamltext import load_yaml
 from federation.planning.clusters.accessproviders import NO_PROVIDERS, Providers, parse_providers
 from federation.planning.waves.metricsources import NO_SOURCES, Sources, parse_sources
 
@@ -24,7 +25,7 @@ def read_providers(path: str) -> Providers:
 
 def _document(path: str, setting: str) -> Any:
     try:
-        return yaml.load(Path(path).expanduser().read_bytes(), Loader=yaml.CSafeLoader)
+        return load_yaml(Path(path).expanduser().read_bytes())
     except OSError as error:
         raise ConfigurationError(f"{setting}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -84,7 +84,7 @@ class Identity:
         path = self._directory / _HOST
         try:
             return Host(**json.loads(path.read_bytes()))
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             raise ConfigurationError(f"{path} is unusable; remove {path.parent} and register again") from error
 
     def connection(self, server: str) -> Connection:

@@ -54,7 +54,7 @@ class StateDirectory:
         except FileNotFoundError:
             self._write_version(file)
             return
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ConfigurationError(f"{file}: does not parse; restore it or give another --dir") from error
         if found > FORMAT:
             raise ConfigurationError(

@@ -9,7 +9,6 @@ import base64
 import binascii
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +20,7 @@ import yaml
 from federation.apimachinery.connection import Connection, CredentialPlugin
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.execplugin import to_plugin
+from federation.apimachinery.yamltext import TooDeepError, load_yaml
 from federation.client.execplugin import run_plugin
 
 SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -104,9 +104,12 @@ async def _run_auth_provider(connection: Connection, plugin: CredentialPlugin) -
 
 
 def _parse(text: str) -> Any:
-    with suppress(yaml.YAMLError):
-        return yaml.load(text, Loader=yaml.CSafeLoader)
-    return yaml.safe_load(text)  # ten times slower; its error has the right line at the end of a file, too
+    try:
+        return load_yaml(text)
+    except TooDeepError:
+        raise
+    except yaml.YAMLError:
+        return yaml.safe_load(text)  # ten times slower; its error has the right line at the end of a file, too
 
 
 class _Kubeconfig:

@@ -1,9 +1,9 @@
 """Files with records of decisions, as `fedctl replay --export` writes them: one line for each chunk."""
 
 import base64
-import binascii
 import contextlib
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,8 @@ from federation.apimachinery.nearestfile import unreadable
 from federation.scheduling.replay.logentries import Chunk
 
 _FORMAT: Final = "federation-replay/1"
+_LINE_BYTES_MAX: Final = 128 << 20
+"""A longer line is none of a chunk, whose content has at most 64 MiB before it is text."""
 
 
 def write_records(chunks: Iterable[Chunk], file: Path) -> None:
@@ -35,12 +37,13 @@ def read_records(file: Path) -> list[Chunk]:
     problem = f"{file} has no records; give a file that `fedctl replay --export` or `fedctl backup` has written"
     try:
         with file.open("rb") as read:
-            if _parse(read.readline(), problem).get("format") != _FORMAT:
+            if _parse(read.readline(_LINE_BYTES_MAX), problem).get("format") != _FORMAT:
                 raise ConfigurationError(problem)
-            return [to_chunk(_parse(line, problem)) for line in read]
+            lines = iter(partial(read.readline, _LINE_BYTES_MAX), b"")
+            return [to_chunk(_parse(line, problem)) for line in lines]
     except OSError as error:
         raise ConfigurationError(f"{file}: {unreadable(file, error)}") from error
-    except (KeyError, TypeError, binascii.Error) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ConfigurationError(problem) from error
 
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.nearestfile import unreadable
@@ -24,7 +25,7 @@ def read_manifests(paths: Iterable[str]) -> list[Document]:
 def _read_sources(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
     for given in paths:
         if given == "-":
-            yield "standard input", sys.stdin.read(_BYTES_MAX)
+            yield "standard input", _text(sys.stdin.buffer, "standard input")
             continue
         path = Path(given)
         if path.is_dir():
@@ -35,8 +36,18 @@ def _read_sources(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
             listed = [path]
         for entry in listed:
             try:
-                if entry.stat().st_size > _BYTES_MAX:
-                    raise ConfigurationError(f"-f {entry}: larger than {_BYTES_MAX >> 20} MiB")
-                yield str(entry), entry.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
+                with entry.open("rb") as file:
+                    yield str(entry), _text(file, f"-f {entry}")
+            except OSError as error:
                 raise ConfigurationError(f"-f {entry}: {unreadable(entry, error)}") from error
+
+
+def _text(file: BinaryIO, origin: str) -> str:
+    """Return the text of a file, which may be a pipe without end, or a device."""
+    content = file.read(_BYTES_MAX + 1)
+    if len(content) > _BYTES_MAX:
+        raise ConfigurationError(f"{origin}: larger than {_BYTES_MAX >> 20} MiB")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{origin}: it is not UTF-8") from error

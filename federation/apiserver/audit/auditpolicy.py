@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.yamltext import load_yaml
 from federation.apiserver.auth.identity import Attributes, User
 from federation.apiserver.auth.policyrules import path_matches
 
@@ -116,7 +117,7 @@ class Policy(NamedTuple):
 def load(path: Path) -> Policy:
     """Return the policy in a YAML or JSON file; ConfigurationError names an invalid field and the reason."""
     try:
-        value = yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
+        value = load_yaml(path.read_bytes())
     except OSError as error:
         raise ConfigurationError(f"audit-policy-file {path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

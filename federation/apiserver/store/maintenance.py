@@ -26,6 +26,7 @@ from sqlalchemy import (
     func,
     select,
 )
+from sqlalchemy.exc import NoSuchTableError
 
 from federation.apimachinery import progress
 from federation.apimachinery.errors import ConfigurationError
@@ -170,8 +171,14 @@ def change_schema(url: str, target: int) -> tuple[int, int]:
 
 
 def reflected(connection: Connection, table: str) -> Table:
-    """Return a table with the columns that it has in this database, which may be of an older schema."""
-    return Table(table, MetaData(), autoload_with=connection)
+    """Return a table with the columns that it has in this database, which may be of an older schema.
+
+    ConfigurationError if it has none of that name.
+    """
+    try:
+        return Table(table, MetaData(), autoload_with=connection)
+    except NoSuchTableError as error:
+        raise ConfigurationError(f"the table {error} is missing; the file is damaged, or of another program") from error
 
 
 def current_rows(connection: Connection, table: Table) -> Iterator[Row[Any]]:

@@ -3,12 +3,10 @@
 A manifest is planned here, without a federation. A named plan is evaluated by the control plane from its caches.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from federation.api.resources import TOPOLOGY_SPREAD_PLANS
@@ -19,6 +17,7 @@ from federation.features.topologyspreadplan.rules import report
 from federation.features.topologyspreadplan.rules.observation import service_of, shards_of
 from federation.features.topologyspreadplan.rules.planner import Avoidance, Outcome, plan_service, run
 from federation.terminal.kubeconfigcontext import KubeconfigContext, get_json
+from federation.terminal.manifests import read_manifests
 from federation.terminal.plaintext import print_document
 from federation.terminal.printing import make_console, make_table, print_field, print_table
 
@@ -81,7 +80,7 @@ async def _evaluate(context: KubeconfigContext, namespace: str, name: str) -> di
 
 def _plan_file(target: str) -> tuple[str, dict[str, Any]]:
     """Return name and plan of the one TopologySpreadPlan in a file; ConfigurationError names what is wrong."""
-    manifests = _read(target)
+    manifests: list[Object] = [document.manifest for document in read_manifests([target])]
     plans = [each for each in manifests if each.get("kind") == TOPOLOGY_SPREAD_PLANS.kind]
     if len(plans) != 1:
         raise ConfigurationError(f"{target}: expected one TopologySpreadPlan, found {len(plans)}")
@@ -102,17 +101,6 @@ def _plan_file(target: str) -> tuple[str, dict[str, Any]]:
     found = run(plan_service(service, states_max=_STATES_MAX))
     name = str((plans[0].get("metadata") or {}).get("name", target))
     return name, report.plan_document(found, [shard.name for shard in shards])
-
-
-def _read(target: str) -> list[Object]:
-    try:
-        text = sys.stdin.read() if target == "-" else Path(target).read_text(encoding="utf-8")
-        found = list(yaml.safe_load_all(text))
-    except OSError as error:
-        raise ConfigurationError(f"{target}: {error.strerror or error}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{target}: not YAML: {error}") from None
-    return [each for each in found if isinstance(each, dict) and isinstance(each.get("metadata") or {}, dict)]
 
 
 def print_plan(name: str, document: Mapping[str, Any]) -> None:

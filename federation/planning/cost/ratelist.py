@@ -49,7 +49,7 @@ def parse_rates(body: bytes) -> Mapping[str, Mapping[str, Any]]:
     """
     try:
         answer = json.loads(body, parse_float=Decimal)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise ValueError(f"the answer is not JSON: {problem}") from None
     clusters = answer.get("clusters") if isinstance(answer, dict) else None
     if not isinstance(clusters, dict):

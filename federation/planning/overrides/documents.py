@@ -16,13 +16,13 @@ from yaml.representer import SafeRepresenter
 
 from federation.apimachinery.jsonpatch import Document, Keys, PatchError, parse_pointer
 from federation.apimachinery.jsonsize import DEPTH_MAX
+from federation.apimachinery.yamltext import TooDeepError, check_depth
 from federation.planning.overrides.errors import OverrideError
 
 DOCUMENT_BYTES_MAX: Final = 64 * 1024
 """Characters of one document. 64 KB of YAML take 0.2 s to change."""
 DOCUMENTS_BYTES_MAX: Final = 512 * 1024
 """Characters of YAML that are read and written for one object, in all clusters together."""
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _REPRESENTER = SafeRepresenter()
 _REMEDY = "correct the path, or add what is missing first"
@@ -136,15 +136,10 @@ def _refuse_constant(word: str) -> Any:
 def _compose(text: str) -> yaml.Node:
     """Return the root node; OverrideError for what is no YAML, more than one document, or too deep."""
     try:
-        depth = 0
-        for event in yaml.parse(text, Loader=_LOADER):
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-                if depth > DEPTH_MAX:
-                    raise OverrideError(f"the document has more than {DEPTH_MAX} levels", "fieldPath")
-            elif isinstance(event, yaml.CollectionEndEvent):
-                depth -= 1
-        node: yaml.Node | None = yaml.compose(text, Loader=_LOADER)
+        check_depth(text)
+        node: yaml.Node | None = yaml.compose(text, Loader=yaml.CSafeLoader)
+    except TooDeepError as error:
+        raise OverrideError(f"the document has more than {DEPTH_MAX} levels", "fieldPath") from error
     except yaml.YAMLError as error:
         # The parser's message may quote the text, which may be a Secret's, and this one goes into Events.
         mark = getattr(error, "problem_mark", None)

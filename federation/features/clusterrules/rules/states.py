@@ -127,7 +127,7 @@ def entries_of(text: str | None) -> dict[str, Entry]:
     try:
         found: Any = json.loads(text or "{}")
         return {str(rule): _entry(each) for rule, each in found.items()}
-    except (ValueError, TypeError, AttributeError, KeyError):
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return {}
 
 
