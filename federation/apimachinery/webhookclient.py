@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 _CONTEXTS_MAX = 64
 _CONNECT_S_MAX = 5.0
 """Time to connect for `stream`, TLS included."""
+_PIECES_MAX = 1024
+"""Chunks of an answer, however small: each costs 10 µs."""
+_PIECE_BYTES = 1024
+"""Bytes of an answer for each further chunk."""
+_PIECES_AT_A_TIME = 256
 _HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "federation"}
 """Of each call, unless it brings its own. Compressed answers could be much larger than what was received."""
 
@@ -138,8 +143,12 @@ class WebhookClient:
             if response.headers.get("content-encoding", "identity") != "identity":
                 return WebhookResponse(0, error="the answer is compressed, which was not asked for")
             received = bytearray()
-            async for chunk in response.aiter_raw():
+            pieces = 0
+            async for chunk in _pieces(response):
+                pieces += 1
                 received += chunk
+                if pieces > _PIECES_MAX + len(received) // _PIECE_BYTES:
+                    return WebhookResponse(0, error="the answer is in too many small chunks")
                 if len(received) > self._options.response_bytes_max:
                     return WebhookResponse(
                         0, error=f"the answer is larger than {self._options.response_bytes_max} bytes"
@@ -160,7 +169,7 @@ class WebhookClient:
         is no response, also when it breaks off while the body is read.
         """
         async with self._opened(method, connection, headers, body, [], _CONNECT_S_MAX) as response:
-            yield StreamedResponse(response.status_code, response.headers.raw, response.aiter_raw())
+            yield StreamedResponse(response.status_code, response.headers.raw, _pieces(response))
 
     async def close(self) -> None:
         """Close all connections."""
@@ -231,6 +240,16 @@ class WebhookClient:
                 self._contexts.popitem(last=False)
             self._contexts[identity] = identity.to_tls()
         return self._contexts[identity]
+
+
+async def _pieces(response: "httpx.Response") -> AsyncIterator[bytes]:
+    """Yield the body as it arrives, and let others run: thousands of chunks may arrive together."""
+    pieces = 0
+    async for piece in response.aiter_raw():
+        pieces += 1
+        if not pieces % _PIECES_AT_A_TIME:
+            await asyncio.sleep(0)
+        yield piece
 
 
 def is_public_host(url: str, networks: Sequence[Network] = ()) -> bool:

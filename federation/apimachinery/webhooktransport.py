@@ -11,6 +11,7 @@ import ssl
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from typing import Any
 
 import httpcore
 import httpx
@@ -22,6 +23,12 @@ from federation.apimachinery.publicaddresses import Network, is_listed, is_metad
 _KEEP_ALIVE_S = 15.0
 _REACHED: ContextVar[list[str] | None] = ContextVar("reached", default=None)
 """The addresses that the call of the present task connects to."""
+_HEAD: ContextVar[list[int] | None] = ContextVar("head", default=None)
+"""The bytes that the call of the present task has received, until it has the head of the response."""
+_HEAD_BYTES_MAX = 32 * 1024
+"""Of the head of a response and all interim responses before it, each of which costs as much as a head."""
+_READ_BYTES = 16 * 1024
+"""What is received at a time. h11 parses all interim responses in it without a pause."""
 
 
 class CheckedTransport(httpx.AsyncHTTPTransport):
@@ -44,15 +51,49 @@ class CheckedTransport(httpx.AsyncHTTPTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send it; the list in its extension `reached` gets the addresses of the connections."""
         reached: list[str] = request.extensions["reached"]
-        token = _REACHED.set(reached)
+        tokens = _REACHED.set(reached), _HEAD.set([0])
         try:
             response = await super().handle_async_request(request)
         finally:
-            _REACHED.reset(token)
+            _REACHED.reset(tokens[0])
+            _HEAD.reset(tokens[1])
         # A connection that is used again was checked, for another call.
         if address := response.extensions["network_stream"].get_extra_info("server_addr"):
             reached.append(str(address[0]))
         return response
+
+
+class _Stream(httpcore.AsyncNetworkStream):
+    """A connection that receives a little at a time, and no head without end."""
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
+        self._stream = stream
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109  # httpcore's
+        received = _HEAD.get()
+        if received is not None and received[0] > _HEAD_BYTES_MAX:
+            raise httpcore.RemoteProtocolError(f"a head longer than {_HEAD_BYTES_MAX} bytes")
+        data = await self._stream.read(min(max_bytes, _READ_BYTES), timeout)
+        if received is not None:
+            received[0] += len(data)
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109  # httpcore's
+        await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109  # httpcore's signature
+    ) -> httpcore.AsyncNetworkStream:
+        return _Stream(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
 
 
 class _Backend(httpcore.AnyIOBackend):
@@ -79,7 +120,7 @@ class _Backend(httpcore.AnyIOBackend):
             if (address := stream.get_extra_info("server_addr")) and is_metadata(str(address[0])):
                 await stream.aclose()
                 raise httpcore.ConnectError("not allowed, because it is a link-local or metadata address")
-            return stream
+            return _Stream(stream)
         problem: httpcore.ConnectError | None = None
         for address in await _resolve(host, port):
             if not is_public(address) and not is_listed(address, self._allowed):
@@ -88,7 +129,7 @@ class _Backend(httpcore.AnyIOBackend):
             if (reached := _REACHED.get()) is not None:
                 reached.append(address)
             try:
-                return await super().connect_tcp(address, port, timeout, local_address, socket_options)
+                return _Stream(await super().connect_tcp(address, port, timeout, local_address, socket_options))
             except httpcore.ConnectError as error:
                 problem = error
         raise problem or httpcore.ConnectError("the name has no address")

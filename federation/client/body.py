@@ -14,6 +14,8 @@ BYTES_PER_VALUE = 32
 """An answer may have one key or list item for so many bytes of its limit. A page of a list above it is
 requested again with fewer objects."""
 _GZIP = 16 + zlib.MAX_WBITS
+_SMALL_BYTES = 1024
+"""Shorter pieces are kept together: a piece of two bytes would take forty."""
 
 
 class Body:
@@ -29,7 +31,7 @@ class Body:
         self._server = server
         self._bytes_max = bytes_max
         self._decompressor = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
-        self._parts: list[bytes] = []
+        self._parts: list[bytes | bytearray] = []
         self._received = 0
         self._size = 0
         if (length or 0) > bytes_max:
@@ -50,7 +52,12 @@ class Body:
             data = b""
             self._parts.clear()
             raise self._too_large()
-        self._parts.append(data)
+        if len(data) >= _SMALL_BYTES:
+            self._parts.append(data)
+        elif self._parts and isinstance(self._parts[-1], bytearray):
+            self._parts[-1] += data
+        else:
+            self._parts.append(bytearray(data))
 
     def finish(self) -> bytes:
         """Return the whole decompressed body; ClusterError for gzip data that end early.
@@ -59,7 +66,7 @@ class Body:
         """
         if self._received and self._decompressor is not None and not self._decompressor.eof:
             raise ClusterError(f"{self._server} answers with truncated gzip data")
-        body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        body = bytes(self._parts[0]) if len(self._parts) == 1 else b"".join(self._parts)
         values_max = self._bytes_max // BYTES_PER_VALUE
         if may_have_more_values(body, values_max):
             body = b""

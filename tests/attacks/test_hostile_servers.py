@@ -3,6 +3,8 @@
 import asyncio
 import base64
 import secrets
+import time
+import tracemalloc
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -15,6 +17,7 @@ from tests.support.cputime import cpu_s
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.webhookclient import WebhookClient
 from federation.apiserver.auth.oidc import _FetchFailed, _to_keys
+from federation.client.body import Body
 
 OK = b"HTTP/1.1 200 OK\r\n"
 MIB = b"\0" * (1 << 20)
@@ -95,3 +98,47 @@ def test_keys_with_long_numbers_do_not_count(fields: dict[str, Any]) -> None:
     with pytest.raises(_FetchFailed):
         _to_keys({"keys": [a_key(2_048, **fields)]}, 64)
     assert len(_to_keys({"keys": [a_key(8_192)]}, 64)) == 1
+
+
+INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n" * 1000
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize(
+    ("pieces", "last", "error"),
+    [
+        ([OK + b"transfer-encoding: chunked\r\n\r\n"], b"1\r\n \r\n" * 1000, "too many small chunks"),
+        ([], INTERIM, "a head longer than"),
+        ([], INTERIM.replace(b"100 Continue", b"103 Early Hints\r\nlink: x"), "a head longer than"),
+    ],
+    ids=["chunks", "continue", "hints"],
+)
+async def test_small_parts_without_end_take_little_time_of_others(pieces: list[bytes], last: bytes, error: str) -> None:
+    client, began_s = WebhookClient(), time.process_time()
+    async with answering(*pieces, last=last) as url:
+        answers = await asyncio.gather(*[client.get(Connection(url), {}, timeout_s=20.0) for _ in range(8)])
+        await client.close()
+    assert [error in answer.error for answer in answers] == [True] * 8, answers[0].error
+    assert time.process_time() - began_s < 2.0
+
+
+async def test_an_answer_in_a_thousand_chunks_and_one_after_interim_responses_are_read() -> None:
+    client = WebhookClient()
+    chunked = OK + b"transfer-encoding: chunked\r\n\r\n" + b"2\r\nab\r\n" * 1000 + b"0\r\n\r\n"
+    async with answering(chunked) as url:
+        assert (await client.get(Connection(url), {}, timeout_s=20.0)).body == b"ab" * 1000
+    async with answering(INTERIM[:2500] + OK + b"content-length: 2\r\n\r\nab") as url:
+        assert (await client.get(Connection(url), {}, timeout_s=20.0)).body == b"ab"
+    await client.close()
+
+
+def test_an_answer_of_a_member_in_pieces_of_two_bytes_takes_little_more_memory_than_its_length() -> None:
+    body = Body("member", "identity", None, 1 << 25)
+    tracemalloc.start()
+    try:
+        for _ in range(20_000):
+            body.feed(bytes((32, 32)))
+        assert tracemalloc.get_traced_memory()[1] < 200_000
+    finally:
+        tracemalloc.stop()
+    assert body.finish() == b" " * 40_000

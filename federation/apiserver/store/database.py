@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from federation.apimachinery.errors import StoreUnavailable
@@ -100,5 +100,10 @@ def translated(name: str, remedies: tuple[tuple[str, str], ...]) -> Iterator[Non
         reason = " ".join(str(error.orig).partition("\nLINE ")[0].split())[:200]
         remedy = next((remedy for part, remedy in remedies if part in reason), "")
         raise StoreUnavailable(f"{name}: {reason}" + (f"; {remedy}" if remedy else "")) from error
+    except StatementError as error:
+        # Without the statement and its values: they are those of the row.
+        raise StoreUnavailable(
+            f"{name}: a value has not the type of its column ({error.orig}); it is damaged"
+        ) from None
     except PoolTimeout as error:
         raise StoreUnavailable(f"{name}: all connections are busy") from error

@@ -207,7 +207,7 @@ def _sqlite(file: Path, mode: str) -> Engine:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file, as the store creates it
         return connection
 
-    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
+    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
     begin = "BEGIN" if mode == "ro" else "BEGIN IMMEDIATE"
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
     return engine
@@ -215,7 +215,7 @@ def _sqlite(file: Path, mode: str) -> Engine:
 
 def _server(url: str) -> Engine:
     parsed: URL = parsed_url(url).set(drivername="postgresql+psycopg")
-    return create_engine(parsed, poolclass=NullPool, connect_args={"connect_timeout": 10})
+    return create_engine(parsed, poolclass=NullPool, connect_args={"connect_timeout": 10}, hide_parameters=True)
 
 
 @contextlib.contextmanager

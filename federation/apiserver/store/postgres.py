@@ -100,7 +100,12 @@ class PostgreSQLDatabase:
             return
         arguments = _ARGUMENTS | {"options": f"-c lock_timeout={int(self._options.busy_timeout_s * 1000)}"}
         self._engine = create_async_engine(
-            self._url, pool_pre_ping=True, pool_size=5, max_overflow=2, connect_args=arguments
+            self._url,
+            pool_pre_ping=True,
+            pool_size=5,
+            max_overflow=2,
+            connect_args=arguments,
+            hide_parameters=True,
         )
         event.listen(self._engine.sync_engine, "handle_error", self._notice_error)
         try:
@@ -327,7 +332,7 @@ class PostgreSQLDatabase:
                 await connection.invalidate()
 
     def _migrate(self, arguments: dict[str, Any]) -> None:
-        engine = create_engine(self._url, poolclass=NullPool, connect_args=arguments)
+        engine = create_engine(self._url, poolclass=NullPool, connect_args=arguments, hide_parameters=True)
         with translated(self.name, _REMEDIES), engine.begin() as connection:
             connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('federation migrations'))")

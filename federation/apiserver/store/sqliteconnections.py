@@ -59,7 +59,9 @@ class SQLiteConnections:
         self.is_alone = is_alone
         arguments = {"check_same_thread": False, "timeout": 0, "isolation_level": None}
         pool: dict[str, Any] = {"pool_size": 1, "max_overflow": 0} if is_alone else {}
-        self._engine = create_engine(self._url, poolclass=QueuePool, connect_args=arguments, **pool)
+        self._engine = create_engine(
+            self._url, poolclass=QueuePool, connect_args=arguments, hide_parameters=True, **pool
+        )
         event.listen(self._engine, "connect", self._configure)
         event.listen(self._engine, "begin", self._begin)
 
