@@ -14,6 +14,7 @@ from federation.apimachinery.nearestfile import unreadable
 from federation.scheduling.replay.logentries import Chunk
 
 _FORMAT: Final = "federation-replay/1"
+_HEAD_BYTES_MAX: Final = 1024
 _LINE_BYTES_MAX: Final = 128 << 20
 """A longer line is none of a chunk, whose content has at most 64 MiB before it is text."""
 
@@ -37,7 +38,7 @@ def read_records(file: Path) -> list[Chunk]:
     problem = f"{file} has no records; give a file that `fedctl replay --export` or `fedctl backup` has written"
     try:
         with file.open("rb") as read:
-            if _parse(read.readline(_LINE_BYTES_MAX), problem).get("format") != _FORMAT:
+            if _parse(read.readline(_HEAD_BYTES_MAX), problem).get("format") != _FORMAT:
                 raise ConfigurationError(problem)
             lines = iter(partial(read.readline, _LINE_BYTES_MAX), b"")
             return [to_chunk(_parse(line, problem)) for line in lines]
