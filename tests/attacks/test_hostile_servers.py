@@ -29,7 +29,12 @@ BOMB = b"".join([*(_packer.compress(MIB) for _ in range(100)), _packer.flush()])
 async def answering(*pieces: bytes, last: bytes = b"") -> AsyncIterator[str]:
     """Serve these pieces, and `last` again and again."""
 
+    serving: set[asyncio.Task[Any]] = set()
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        serving.add(task)
         with suppress(OSError, asyncio.CancelledError):
             await reader.readuntil(b"\r\n\r\n")
             for piece in pieces:
@@ -38,13 +43,17 @@ async def answering(*pieces: bytes, last: bytes = b"") -> AsyncIterator[str]:
                 writer.write(last)
                 await writer.drain()
             await reader.read()
-        writer.close()
+        writer.transport.abort()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
     finally:
         server.close()
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
+        await asyncio.sleep(0)
 
 
 @pytest.mark.real_time
@@ -122,6 +131,7 @@ async def test_small_parts_without_end_take_little_time_of_others(pieces: list[b
     assert time.process_time() - began_s < 2.0
 
 
+@pytest.mark.real_time
 async def test_an_answer_in_a_thousand_chunks_and_one_after_interim_responses_are_read() -> None:
     client = WebhookClient()
     chunked = OK + b"transfer-encoding: chunked\r\n\r\n" + b"2\r\nab\r\n" * 1000 + b"0\r\n\r\n"
