@@ -347,9 +347,9 @@ class Judge:
         return sum(replicas_by_cluster(federated_of(self._world, app)).values()) > replicas_in(self.words[app].body)
 
     def _write_off_left(self, app: str) -> None:
-        """Write off what left its cluster because the policy lets it leave lost, drained and unhealthy ones."""
+        """Write off what left its cluster because the policy lets it leave lost, drained and unhealthy ones, and return."""
         for member in self._world.members.values():
-            if self._may_leave(app, member.name):
+            if self._may_leave(app, member.name) or (app, member.name) in self._refuges:
                 for volume in self._beyond_placement(app, member):
                     volume.is_written_off = True
 
