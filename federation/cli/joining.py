@@ -382,28 +382,29 @@ async def unjoin(
     clock: Clock,
     timeout_s: float,
     *,
-    is_removing: bool = False,
+    is_removing: bool | None = None,
     reason: str = "",
     report: Report = unreported,
 ) -> bool:
     """Delete the FederatedCluster, wait until the member is cleaned up, and delete its Secret.
 
-    With `is_removing` the member's objects are deleted, too. With a `reason` the member is given up: the control plane
-    cleans up what answers, and records the rest. Returns whether its objects were deleted: its annotation may say so.
+    With `is_removing` the member's objects are deleted, too; False withdraws what its annotation says. With a `reason`
+    the member is given up: the control plane cleans up what answers, and records the rest. Returns whether its objects
+    were deleted: its annotation may say so.
     """
     try:
         state = await host.get(FEDERATED_CLUSTERS, cluster)
         uid, annotations = state["metadata"]["uid"], state["metadata"].get("annotations") or {}
-        wanted = {names.FORCED_REMOVAL: reason} if reason else {}
-        if is_removing:
-            wanted[names.CASCADING_DELETE] = "true"
+        wanted: dict[str, str | None] = {names.FORCED_REMOVAL: reason} if reason else {}
+        if is_removing or (is_removing is False and names.CASCADING_DELETE in annotations):
+            wanted[names.CASCADING_DELETE] = "true" if is_removing else None
         if wanted:
             marked = {"metadata": {"uid": uid, "annotations": wanted}}
             await host.patch(FEDERATED_CLUSTERS, cluster, marked, field_manager="fedctl")
         await host.delete(FEDERATED_CLUSTERS, cluster, uid=uid)
     except NotFound:
         raise await not_joined(host, cluster) from None
-    is_emptied = not reason and "true" in (wanted.get(names.CASCADING_DELETE), annotations.get(names.CASCADING_DELETE))
+    is_emptied = not reason and {**annotations, **wanted}.get(names.CASCADING_DELETE) == "true"
     patience = Patience(clock, timeout_s)
     while True:
         try:
@@ -415,7 +416,8 @@ async def unjoin(
         finalizers = ", ".join(state["metadata"].get("finalizers", ()))
         report(f'waiting until cluster "{cluster}" is cleaned up (finalizers: {finalizers})')
         if patience.is_over():
-            remedy = "" if reason else f"; if it is lost: fedctl unjoin {cluster} --force --reason TEXT"
+            remedy = f"; to keep what it has: fedctl unjoin {cluster} --keep" if is_emptied else ""
+            remedy += "" if reason else f"; if it is lost: fedctl unjoin {cluster} --force --reason TEXT"
             raise FederationError(
                 f'cluster "{cluster}" is still leaving after {timeout_s:g} s (finalizers: {finalizers});'
                 f" it continues in the background{remedy}"

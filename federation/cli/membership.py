@@ -125,8 +125,8 @@ def unjoin_command(
         str, typer.Argument(metavar="NAME", autocompletion=candidates.clusters, help="Name of the member.")
     ],
     remove: Annotated[
-        bool, typer.Option("--remove/--keep", help="Delete its objects, or leave them running in it [--keep].")
-    ] = False,
+        bool | None, typer.Option("--remove/--keep", help="Delete its objects, or leave them running in it [--keep].")
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Remove it although it does not answer; needs --reason.")
     ] = False,
@@ -140,7 +140,8 @@ def unjoin_command(
     """Remove a cluster from the federation.
 
     Its workloads keep running in it, beside what replaces them in other clusters. They lose the label of the federation
-    and are yours. With --remove they are deleted. To renew credentials use fedctl join --update-credentials instead.
+    and are yours. With --remove they are deleted; --keep withdraws that while the cluster is leaving. To renew
+    credentials use fedctl join --update-credentials instead.
 
     A cluster that is lost can only leave by force: nothing is cleaned up in it. `fedctl leftovers` lists what it holds;
     if it joins again, what is placed there is managed again, and the rest is left as it is.
@@ -264,7 +265,9 @@ def load_administrator(source: Path, name: str) -> Connection:
     raise ConfigurationError(f"{source} has no file {name}{_SUFFIXES[0]}; add the kubeconfig of its administrator")
 
 
-async def unjoin(context: KubeconfigContext, name: str, *, is_removing: bool, reason: str, timeout_s: float) -> None:
+async def unjoin(
+    context: KubeconfigContext, name: str, *, is_removing: bool | None, reason: str, timeout_s: float
+) -> None:
     """Remove a member, by force with a `reason`, and print the result and what stays in it."""
     with Progress() as progress:
         async with context.client() as host:

@@ -361,7 +361,7 @@ class Steps:
         reason = "" if member.line.mode == "up" else "it is lost"
         self.judge.is_moved_by_others = True
         self.judge.keeps(member, "unjoin by force" if reason else "unjoin")
-        unjoining = joining.unjoin(self.world.user, member.name, self.world.clock, 30, reason=reason)
+        unjoining = joining.unjoin(self.world.user, member.name, self.world.clock, 30, is_removing=False, reason=reason)
         error = await self._wait_for(unjoining, 40)
         if not reason and cluster_of(self.world, member.name) is None:
             self.judge.is_out(member)

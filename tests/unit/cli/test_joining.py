@@ -204,6 +204,27 @@ async def test_unjoining_deletes_the_secret(host: LocalClient) -> None:
     assert (await host.list(SECRETS, names.SYSTEM_NAMESPACE)).items == []
 
 
+async def test_the_last_word_says_whether_a_leaving_cluster_keeps_its_objects(host: LocalClient) -> None:
+    await _a_cluster(host, finalizers=["example.com/wait"])
+
+    async def say(**word: bool) -> tuple[str, dict[str, str]]:
+        with pytest.raises(FederationError) as raised:
+            await joining.unjoin(host, "east", ManualClock(), 0, **word)
+        metadata = (await host.get(FEDERATED_CLUSTERS, "east"))["metadata"]
+        return str(raised.value), metadata.get("annotations") or {}
+
+    keep, removal = "to keep what it has: fedctl unjoin east --keep", {names.CASCADING_DELETE: "true"}
+    text, annotations = await say(is_removing=True)
+    assert keep in text
+    assert annotations == removal
+    text, annotations = await say()
+    assert keep in text
+    assert annotations == removal
+    text, annotations = await say(is_removing=False)
+    assert keep not in text
+    assert annotations == {}
+
+
 async def test_unjoining_names_an_unknown_cluster_and_remaining_finalizers(host: LocalClient) -> None:
     with pytest.raises(ConfigurationError, match='"west" is not joined'):
         await joining.unjoin(host, "west", ManualClock(), 60)
