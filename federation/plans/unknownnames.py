@@ -1,6 +1,7 @@
 """Errors about what a command names and what does not exist, with the nearest name that does."""
 
 from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -9,9 +10,10 @@ from federation.apimachinery.errors import ConfigurationError, Forbidden, NotFou
 from federation.apimachinery.nearestname import did_you_mean
 from federation.apimachinery.resources import NAMESPACES, Resource
 from federation.client.client import Client
-from federation.plans.documents import Document
-from federation.plans.edits import get_or_none
 from federation.plans.kinds import ServedKinds
+
+if TYPE_CHECKING:  # light commands name what does not exist, too
+    from federation.plans.documents import Document
 
 _ACCEPT = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 _NAMES_MAX = 1000
@@ -23,17 +25,17 @@ def unknown_cluster(option: str, name: str, clusters: Collection[str]) -> Unknow
     return UnknownName(f"{option}: there is no cluster {name!r}{did_you_mean(name, clusters) or f'; known: {known}'}")
 
 
-async def check_namespace(host: Client, name: str, documents: Iterable[Document] = ()) -> None:
+async def check_namespace(host: Client, name: str, documents: Iterable["Document"] = ()) -> None:
     """Raise UnknownName for a namespace that does not exist, and that no document creates."""
     created = (each.manifest for each in documents if each.manifest.get("kind") == NAMESPACES.kind)
     if name in ("", "default") or name in {str(each["metadata"]["name"]) for each in created}:
         return
     try:
-        found = await get_or_none(host, NAMESPACES, "", name)
+        await host.get(NAMESPACES, name)
     except Forbidden:
         return  # its objects may be readable all the same
-    if found is None:
-        raise await unknown_object(host, f"there is no namespace {name!r}", NAMESPACES, name)
+    except NotFound:
+        raise await unknown_object(host, f"there is no namespace {name!r}", NAMESPACES, name) from None
 
 
 async def not_joined(host: Client, name: str) -> UnknownName:

@@ -95,7 +95,7 @@ class Twin:
         self.observation.restart()
 
     async def _start_members(self, clusters: Mapping[str, Object]) -> dict[str, str]:
-        definitions = list(self._fleet.of(CRDS))
+        definitions = [_to_create(each) for each in self._fleet.of(CRDS)]
         uids = {}
         for number, (name, cluster) in enumerate(sorted(clusters.items()), 1):
             status = cluster.get("status") or {}
@@ -142,8 +142,10 @@ class Twin:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for member in self.members.values():
             await member.stop()
-        await self.plane.webhook_client.close()
-        await self.plane.gate_client.close()
+        plane = getattr(self, "plane", None)  # none if a member could not start
+        if plane is not None:
+            await plane.webhook_client.close()
+            await plane.gate_client.close()
 
     # -- time
 
@@ -185,6 +187,12 @@ def _entries(fleet: Fleet, uids: Mapping[str, str]) -> list[Entry]:
 def _entry(key: str, obj: Object, revision: int) -> Entry:
     body = encoding.encode(encoding.encode_head(obj["apiVersion"], obj["kind"]), obj)
     return Entry(key, revision, revision, encoding.to_bytes(body, revision))
+
+
+def _to_create(definition: Object) -> Object:
+    """Return a definition as one that has not been stored."""
+    metadata = {key: value for key, value in definition["metadata"].items() if key not in ("resourceVersion", "uid")}
+    return {**definition, "metadata": metadata}
 
 
 def _joined(cluster: Object, uid: str) -> Object:

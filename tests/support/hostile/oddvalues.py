@@ -34,6 +34,7 @@ _VALUES: dict[int, tuple[Any, ...]] = {
     model.INT_OR_STRING: (None, -1, "200%", "x", 2**31 - 1),
     model.QUANTITY: (None, "0", "-1", "1e18", "0.000000001", 5),
     model.TIME: _TIMES,
+    model.BYTES: ("", None, "YQ==", "Y\nQ==\n", "YQ", "é", "YQ==" * 1000, 7),
 }
 
 Path = tuple[str | int, ...]

@@ -121,10 +121,11 @@ class Refused(Sender):
 
     def bad_name(self) -> HostileRequest:
         victim, rng = self._victim(), self._rng
-        # Names of RBAC objects may be almost anything.
+        # Names of RBAC objects and Events may be almost anything.
         bad = ("x" * 254, "a/b", "..", ".", "a%b", "\x00", "é", "a b", "a\n", "", 5, None, ["a"], {"a": 1})
         config = victim.config()
-        name = rng.choice(("a/b", "..", ".", "a%b", "", 5, None, ["a"]) if "/rbac." in victim.collection else bad)
+        lenient = "/rbac." in victim.collection or victim.collection.endswith("/events")
+        name = rng.choice(("a/b", "..", ".", "a%b", "", 5, None, ["a"]) if lenient else bad)
         body = {**config, "metadata": {**config["metadata"], "name": name}}
         return self._write("POST", victim.collection, body, f"named {body['metadata']['name']!r:.30}")
 

@@ -16,10 +16,13 @@ FOLDER = ROOT / "examples" / "seeds" / "002"
 PAGE = ROOT / "docs" / "reference" / "topologyspreadplan.md"
 
 
-SPEC = """
-kind: TopologySpreadPlan
+HEAD = "apiVersion: core.kubeadmiral.io/v1alpha1\nkind: TopologySpreadPlan\nmetadata: {name: p}\n"
+SPEC = (
+    HEAD.replace("{", "{{").replace("}", "}}")
+    + """
 spec: {{selector: {{matchLabels: {{a: b}}}}, shardLabel: c, zones: [{{{zone}}}]}}
 """
+)
 
 
 def plan(*arguments: str, text: str = "") -> tuple[int, str]:
@@ -67,11 +70,11 @@ def test_a_refused_plan_and_shares_of_clusters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("kind: ConfigMap", "expected one TopologySpreadPlan, found 0"),
-        ("- kind: TopologySpreadPlan", "expected one TopologySpreadPlan, found 0"),
-        ("kind: TopologySpreadPlan\nmetadata: z", "expected one TopologySpreadPlan, found 0"),
-        ("{", "not YAML"),
-        ("kind: TopologySpreadPlan\nspec: {}", "spec.selector: Field required"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}", "expected one TopologySpreadPlan, found 0"),
+        ("kind: ConfigMap", "apiVersion: Required value"),
+        ("- kind: TopologySpreadPlan", "a manifest is a mapping, not a list"),
+        ("{", "while parsing a flow node"),
+        (HEAD + "spec: {}", "spec.selector: Field required"),
         (SPEC.format(zone="name: z"), "zone z: give the number of its nodes"),
         (SPEC.format(zone="name: z, nodes: 1"), "give the number of shards"),
     ],
