@@ -5,12 +5,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.support.datahistory.apps import definition as a_definition
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.twins import a_workload, arrivals, place, placements, policies
 from tests.support.world import World, a_world
 
 from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
-from federation.apimachinery.resources import DEPLOYMENTS, PODS
+from federation.apimachinery.resources import CRDS, DEPLOYMENTS, PODS
 from federation.settings import Settings
 from federation.simulator.options import NodeShape
 from federation.twin.fleetcopy import from_host
@@ -131,3 +132,17 @@ async def test_a_script_shows_what_faults_do_and_the_fleet_does_not_notice() -> 
         assert 15 <= numbers_of(twin)["unreachableReplicaMinutes"] <= 30
         assert await world.revisions() == revisions
         assert await world.find(FEDERATED_CLUSTERS, "west") is not None
+
+
+async def test_members_of_a_twin_have_the_definitions_that_the_fleet_serves() -> None:
+    definition = a_definition(has_new=False, serves_old=True)
+    async with a_world(members=("east", "west")) as world:
+        await world.user.create(CRDS, definition)
+        await world.members["east"].admin.create(CRDS, definition)
+        await world.pass_time(60)
+        twin = await a_twin_of(world)
+        try:
+            found = {name: len((await member.admin.list(CRDS)).items) for name, member in twin.members.items()}
+            assert found == {"east": 1, "west": 0}
+        finally:
+            await twin.end()
