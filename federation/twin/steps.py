@@ -166,9 +166,7 @@ class Rehearsal:
     async def _fail(self, step: Step) -> None:
         clusters = await self._clusters(step)
         if not clusters and step.fault != Fault.SPOT_ENDS:
-            named = step.cluster or step.region or step.selector
-            hint = did_you_mean(named, self._twin.members.keys())
-            raise UnknownName(f"{named} is no cluster of the fleet{hint}")
+            raise self._no_cluster(step.cluster or step.region or step.selector)
         members = self._twin.members
         for name in clusters:
             member = members[name]
@@ -210,9 +208,12 @@ class Rehearsal:
                 found.append(name)
         return found
 
+    def _no_cluster(self, named: str) -> UnknownName:
+        return UnknownName(f"{named} is no cluster of the fleet{did_you_mean(named, self._twin.members.keys())}")
+
     async def _taint(self, name: str, *, is_cordoned: bool) -> None:
         if name not in self._twin.members:
-            raise UnknownName(f"{name} is no cluster of the fleet{did_you_mean(name, self._twin.members.keys())}")
+            raise self._no_cluster(name)
         cluster = await self._twin.user.get(FEDERATED_CLUSTERS, name)
         taints = (cluster.get("spec") or {}).get("taints") or ()
         wanted = cordoned(taints, self._twin.clock.now()) if is_cordoned else uncordoned(taints)

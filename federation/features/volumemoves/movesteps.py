@@ -23,6 +23,7 @@ from federation.features.volumemoves.rules.moverecord import (
 )
 from federation.features.volumemoves.rules.transitions import TABLE, Event, fail
 from federation.planning.division.ordinals import STARTS, parse_record
+from federation.planning.failover.eviction import Placement
 from federation.planning.guard.losses import held_placement, lost_clusters
 from federation.planning.guard.volumepermit import Word
 from federation.scheduling.answers import Wait
@@ -30,7 +31,6 @@ from federation.scheduling.chain import Gate, Permit
 from federation.scheduling.proposal import Proposal
 from federation.scheduling.question import Question
 
-_Placement = Mapping[str, int | None]
 _NOT_WANTED = "the workload is to run elsewhere now"
 _PASSING = (Word.FAILOVER, Word.APPROVAL)
 """Words that let a workload leave a lost cluster without its volumes."""
@@ -132,11 +132,11 @@ def _without_source(proposal: Proposal, move: VolumeMove | None, source: str, wo
         return _wait(proposal, fail(move, f"{source} does not answer") if word in _PASSING else move)
     if word in _PASSING:
         return proposal
-    return _refuse(proposal, f"{source} does not answer, so its volumes cannot be copied; to start without them, remove"
-                   f" annotation {names.MOVE_VOLUMES}")  # fmt: skip
+    text = f"{source} does not answer, so its volumes cannot be copied"
+    return _refuse(proposal, f"{text}; to start without them, remove annotation {names.MOVE_VOLUMES}")
 
 
-def pair_of(before: _Placement, after: _Placement, words: Mapping[str, Word]) -> tuple[str, str, str]:
+def pair_of(before: Placement, after: Placement, words: Mapping[str, Word]) -> tuple[str, str, str]:
     """Return the cluster that a workload leaves, the new one, and why these are not one of each."""
     gone = [name for name in before if name not in after]
     new = [name for name in after if name not in before]

@@ -110,12 +110,10 @@ class Reconciler:
         """Hold the deletion of the old volumes until somebody approves it, and delete them then."""
         kept = still_old(move, effective_placement(federated))
         clusters = {each.cluster for each in kept}
-        name, now = federated["spec"]["template"]["metadata"]["name"], self._clock.now()
-        cause, held = (
-            Cause("Deletion", key.namespace, f"old volumes of {name}"),
-            held_move(federated, names.HELD_VOLUMES),
-        )
-        judged = self._guard.moves.judge(key, held, {cause: 1}, clusters, {}, now, needs_approval=True)
+        name = federated["spec"]["template"]["metadata"]["name"]
+        cause = Cause("Deletion", key.namespace, f"old volumes of {name}")
+        held = held_move(federated, names.HELD_VOLUMES)
+        judged = self._guard.moves.judge(key, held, {cause: 1}, clusters, {}, self._clock.now(), needs_approval=True)
         if clusters and judged.permit is not Permit.GO:
             if held is None:
                 text = f"its old volumes stay in [{','.join(sorted(clusters))}] until: {judged.approval_command}"

@@ -116,7 +116,7 @@ def _find(states: Sequence[ClusterState], options: HaltOptions) -> Hold | None:
         text = f"all {len(states)} clusters stopped answering within {options.probe_period_s:g} s"
         return Hold(HaltReason.NETWORK, f"{text}: the control plane's own network is the likelier cause")
     if len(lost) > options.share * len(states):
-        # No names: each of the clusters says so, and whoever reads one, or a workload in it, may not know the others.
+        # Without the clusters' names: a tenant who may read one cluster's condition need not be allowed to read others.
         text = f"{len(lost)} of {len(states)} clusters are lost, more than {options.share:.0%}"
         return Hold(HaltReason.MAJORITY, text)
     return None

@@ -83,8 +83,14 @@ def claim_stems_of(stateful_set: Mapping[str, Any]) -> tuple[str, ...]:
 def stems_of(claim: Object) -> tuple[str, ...]:
     """Return namespace and name of a member's claim without its ordinal, as the values of an index."""
     metadata = claim["metadata"]
-    stem = _ORDINAL.sub("", metadata["name"])
-    return () if stem == metadata["name"] else (f"{metadata['namespace']}/{stem}",)
+    stem = stem_of(metadata["name"])
+    return (f"{metadata['namespace']}/{stem}",) if stem else ()
+
+
+def stem_of(name: str) -> str:
+    """Return a claim's name without its ordinal, "" if it has none."""
+    stem = _ORDINAL.sub("", name)
+    return "" if stem == name else stem
 
 
 def has_data(claim: Mapping[str, Any]) -> bool:

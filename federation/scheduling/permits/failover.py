@@ -15,6 +15,7 @@ from federation.apimachinery.resources import POD_DISRUPTION_BUDGETS
 from federation.planning.changehold import Hold
 from federation.planning.failover import eviction
 from federation.planning.failover.departure import stay_of, stay_of_volumes
+from federation.planning.failover.eviction import Placement
 from federation.planning.failover.evictionrecord import (
     EvictionRecord,
     Stay,
@@ -37,7 +38,6 @@ PASSING = frozenset((StayReason.HALTED, StayReason.BUDGET, StayReason.RATE, Stay
 """Reasons that say nothing about the object: they are published once per cluster, not per object."""
 _FINAL = frozenset((StayReason.KEPT, StayReason.NEVER, StayReason.STATE))
 """Reasons that only a change of the object or its policy ends."""
-_Placement = Mapping[str, int | None]
 
 
 class Failover(Permit):
@@ -58,7 +58,7 @@ class Failover(Permit):
         return replace(eased, left={**completed, **eased.left})
 
 
-def _limited(proposal: Proposal, before: _Placement) -> Proposal | Wait:
+def _limited(proposal: Proposal, before: Placement) -> Proposal | Wait:
     """Limit what returns, and then what leaves or is completed."""
     decision, evictions = proposal.decision, proposal.world.evictions
     returned, record = _returned(proposal, before)
@@ -73,7 +73,7 @@ def _limited(proposal: Proposal, before: _Placement) -> Proposal | Wait:
     return returned.recording({names.EVICTION: eviction_text(structs.replace(record, stays={}), proposal.now)})
 
 
-def _completed(proposal: Proposal, before: _Placement, record: EvictionRecord) -> Proposal | Wait:
+def _completed(proposal: Proposal, before: Placement, record: EvictionRecord) -> Proposal | Wait:
     """Limit what moves because clusters that were missing are stable: an outage marks many objects."""
     after, now, key = proposal.decision.placements, proposal.now, proposal.key
     evictions, priority = proposal.world.evictions, proposal.due.policy.priority
@@ -86,7 +86,7 @@ def _completed(proposal: Proposal, before: _Placement, record: EvictionRecord) -
     return proposal.recording({names.EVICTION: eviction_text(record, now)})
 
 
-def _returned(proposal: Proposal, before: _Placement) -> tuple[Proposal, EvictionRecord]:
+def _returned(proposal: Proposal, before: Placement) -> tuple[Proposal, EvictionRecord]:
     """Limit what returns to clusters that were lost; return the record after it too."""
     now, decision, unit, homes = proposal.now, proposal.decision, proposal.due.unit, proposal.due.quiet.homes
     record, evictions = eviction_record(proposal.attempt.federated), proposal.world.evictions
@@ -121,7 +121,7 @@ def _returned(proposal: Proposal, before: _Placement) -> tuple[Proposal, Evictio
     return returned, record
 
 
-def _evicted(proposal: Proposal, before: _Placement, leaving: Sequence[str], record: EvictionRecord) -> Proposal:
+def _evicted(proposal: Proposal, before: Placement, leaving: Sequence[str], record: EvictionRecord) -> Proposal:
     """Limit what leaves lost and drained clusters."""
     now, decision = proposal.now, proposal.decision
     stays = _stays(proposal, leaving)
@@ -236,7 +236,7 @@ def _disruption(proposal: Proposal) -> Stay | None:
 
 
 def _granted(
-    proposal: Proposal, before: _Placement, leaving: Sequence[str], stays: Mapping[str, Stay]
+    proposal: Proposal, before: Placement, leaving: Sequence[str], stays: Mapping[str, Stay]
 ) -> tuple[dict[str, int], dict[str, Stay]]:
     """Return the replicas that leave now by cluster, and why others stay."""
     decision, key, pace = proposal.decision, proposal.key, proposal.world.evictions.pace

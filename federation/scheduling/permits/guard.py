@@ -5,11 +5,11 @@ moves of one cause and takes the approval; `planning/guard/moves.py` judges. Ref
 Decision: docs/decisions/0281-what-is-held-stays-held.md
 """
 
-from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from federation.api import names
+from federation.planning.failover.eviction import Placement
 from federation.planning.guard import ledger
 from federation.planning.guard.causes import Mover, blamed_for, causes_of_move
 from federation.planning.guard.deletions import is_deletion
@@ -22,8 +22,6 @@ from federation.scheduling.answers import Wait
 from federation.scheduling.chain import Permit
 from federation.scheduling.proposal import Proposal
 from federation.scheduling.volumefacts import permit_of_decision
-
-Placement = Mapping[str, int | None]
 
 
 class VolumesStay(Permit):

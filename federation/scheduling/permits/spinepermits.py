@@ -13,6 +13,7 @@ from typing import Any
 from federation.apimachinery.clock import from_rfc3339, is_ahead
 from federation.apimachinery.resources import CRDS
 from federation.planning.changehold import Hold
+from federation.planning.failover.eviction import Placement
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.freezes.changefreeze import Change, find_frozen_move
 from federation.planning.freezes.freezeindex import left_s
@@ -69,9 +70,6 @@ def _until(now: datetime, *objects: Mapping[str, Any]) -> datetime:
     times = [from_rfc3339(at) if at else now for at in texts]
     # A server whose clock was ahead must not let the object wait for as long.
     return max((at for at in times if not is_ahead(at, now)), default=now) + WAIT_MAX
-
-
-Placement = Mapping[str, int | None]
 
 
 class NotFrozen(Permit):

@@ -78,10 +78,10 @@ async def test_a_closed_budget_holds_its_team_in_the_control_plane_and_in_plans(
     await world.create(DEPLOYMENTS, of_team("web"))
     await world.create(DEPLOYMENTS, of_team("free", team="other"))
     await world.until_replicas("free", {"east": 3})
-    told = (CLOSED, "maintenance of team shop is closed")
-    await world.until_equal(lambda: why(world, "web"), told)
+    expected = (CLOSED, "maintenance of team shop is closed")
+    await world.until_equal(lambda: why(world, "web"), expected)
     result, _ = await plan(world, documents=documents(of_team("next")))
-    assert [(each.name, each.waits) for each in result.objects] == [("next", told[1])]
+    assert [(each.name, each.waits) for each in result.objects] == [("next", expected[1])]
     opened, _ = await plan(world, documents=documents(a_budget(closed=False)))
     assert [(each.name, [row.cluster for row in each.rows]) for each in opened.changed] == [("web", ["east"])]
     await world.merge(MAINTENANCE_BUDGETS, "shop", {"spec": {"closed": False}})

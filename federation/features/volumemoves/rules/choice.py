@@ -1,6 +1,5 @@
 """Which claims move, by which way, and how the workload is stopped meanwhile. Pure."""
 
-import re
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -9,9 +8,8 @@ from federation.apimachinery.jsonpatch import to_pointer
 from federation.apimachinery.resources import GroupKind, Object
 from federation.features.volumemoves.rules.moverecord import OldVolumes, Phase, VolumeMove, Way, Wish
 from federation.features.volumemoves.rules.objects import CONTENTS, DESTINATIONS, SNAPSHOTS, SOURCES, is_of
-from federation.planning.guard.earliervolumes import claim_stems_of, has_data
+from federation.planning.guard.earliervolumes import claim_stems_of, has_data, stem_of
 
-_ORDINAL = re.compile(r"(0|[1-9][0-9]{0,9})\Z")
 _RETENTION = "persistentVolumeClaimRetentionPolicy"
 _STOPPED = frozenset((Phase.QUIESCE, Phase.COPY, Phase.STOP, Phase.VERIFY, Phase.READY, Phase.SWITCHED))
 _STOPPED_AFTER_HOOK = _STOPPED - {Phase.QUIESCE, Phase.COPY}
@@ -42,16 +40,12 @@ def choose_way(wish: Wish, source: str, served: Kinds, target: str, served_there
 
 def claims_to_move(template: Mapping[str, Any], claims: Iterable[Object]) -> tuple[list[Object], str]:
     """Return the claims of a workload's templates in a cluster, and why they cannot be copied."""
-    stems = [f"{stem}-" for stem in claim_stems_of(template)]
-    found = [claim for claim in claims if _is_of_stem(claim["metadata"]["name"], stems)]
+    stems = claim_stems_of(template)
+    found = [claim for claim in claims if stem_of(claim["metadata"]["name"]) in stems]
     for claim in found:
         if not has_data(claim):
             return [], f"claim {claim['metadata']['name']} has no volume, or is being deleted"
     return sorted(found, key=lambda claim: str(claim["metadata"]["name"])), ""
-
-
-def _is_of_stem(name: str, stems: Iterable[str]) -> bool:
-    return any(name.startswith(stem) and _ORDINAL.fullmatch(name.removeprefix(stem)) for stem in stems)
 
 
 def taken_names(claims: Iterable[Object], wanted: Iterable[str], move: str) -> list[str]:

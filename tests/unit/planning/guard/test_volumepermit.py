@@ -186,7 +186,7 @@ def test_an_object_without_a_place_starts_empty_only_if_no_volumes_stay_unused(
 def test_replicas_without_a_place_would_start_empty_later() -> None:
     facts = replace(START, before={"east": 2, "west": 1}, after={"east": 2}, wanted=3)
     assert dict(permit_volumes(facts).waits) == {"west": Way.START}
-    assert permit_volumes(replace(facts, wanted=2)) is FREE, "volumes of replicas that nobody wants any more"
+    assert permit_volumes(replace(facts, wanted=2)) is FREE, "the user wants fewer replicas"
     assert permit_volumes(replace(facts, before={"east": 2})).waits == {}, "all volumes are used"
 
 
